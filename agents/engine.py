@@ -94,6 +94,7 @@ class Engine(AbstractAsyncContextManager["Engine"], Protocol):
         Raises:
             PolicyError: this request could not be answered; another attempt may succeed.
             PromptTooLong: it does not fit, all earlier rounds left out.
+            PromptRefused: it is not taken, whoever asks.
             EngineFailed: nothing can be answered any more.
         """
         ...

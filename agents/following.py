@@ -32,7 +32,8 @@ class Following:
     compared: bool = True
     """False: what is served is taken for version 0, and was not compared yet with what was announced under that name."""
     announced_seq: int = 0
-    """Of the newest announcement."""
+    newest: Checkpoint | None = None
+    """What was announced there."""
     wanted: Checkpoint | None = None
     """What it announces, until that is served."""
     reason: str = ""
@@ -58,10 +59,10 @@ class Following:
         return checkpoint.version < self.served or (checkpoint.version == self.served and self.compared)
 
     def announced(self, seq: int, checkpoint: Checkpoint, now: float) -> None:
-        """Hears of an announcement, any number of times."""
-        if seq <= self.announced_seq:
+        """Hears of the newest announcement, any number of times."""
+        if (seq, checkpoint) == (self.announced_seq, self.newest):
             return
-        self.announced_seq = seq
+        self.announced_seq, self.newest = seq, checkpoint
         if self.is_served(checkpoint):
             self.wanted, self.reason, self.fault = None, "", ""
         else:

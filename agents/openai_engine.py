@@ -8,11 +8,14 @@ from typing import Any
 import openai
 
 from agents.engine import ChatMessage, Generation, GenerationRequest, Weightless
-from schemas.errors import ConfigurationError, PolicyError, PromptTooLong
+from schemas.endpoint_errors import is_of_filter, is_of_key
+from schemas.errors import ConfigurationError, MillraceError, PolicyError, PromptRefused, PromptTooLong
 from schemas.messages import Screenshot, TokenUsage
 from schemas.policy_config import PolicyConfig
 
 _TOO_LONG = ("context_length_exceeded", "input_tokens", "input_text")
+_PASSING = (402, 408, 409, 429)
+"""Refusals, as of a quota or a rate, that say nothing of what was asked."""
 
 
 class OpenAIEngine(Weightless):
@@ -37,6 +40,7 @@ class OpenAIEngine(Weightless):
             api_key=key, base_url=policy.base_url or None, timeout=policy.vllm_timeout, max_retries=0
         )
         self._gives_logprobs = True
+        self._has_answered = False
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -48,6 +52,7 @@ class OpenAIEngine(Weightless):
 
         Raises:
             PromptTooLong: the endpoint refuses the length, all earlier rounds left out.
+            PromptRefused: it refuses this prompt, as a content filter does.
             PolicyError: the endpoint could not be reached, took too long, or failed.
             ConfigurationError: it refuses the key, or does not know the model or the path.
         """
@@ -55,18 +60,32 @@ class OpenAIEngine(Weightless):
         try:
             while True:
                 try:
-                    return await self._complete(request)
+                    generation = await self._complete(request)
                 except openai.BadRequestError as error:
                     if not _is_too_long(error):
                         raise
                     request = _shorter(request, where, error)
-        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
-            raise ConfigurationError(
-                f"{where} refuses the request: {error}; check policy_config.base_url, base_model and the key in "
-                f"{self._policy.api_key_env_var}"
-            ) from error
+                else:
+                    self._has_answered = True
+                    return generation
+        except openai.APIStatusError as error:
+            raise self._failure(error, where, request) from error
         except openai.OpenAIError as error:
             raise PolicyError(f"{where} gave no answer: {error}") from error
+
+    def _failure(self, error: openai.APIStatusError, where: str, request: GenerationRequest) -> MillraceError:
+        status = error.status_code
+        if not 400 <= status < 500 or status in _PASSING:
+            return PolicyError(f"{where} gave no answer: {error}")
+        # Whoever was answered has a key: what is forbidden later is this prompt.
+        of_key = status == 401 or (status == 403 and not self._has_answered) or is_of_key(error.body)
+        if (of_key or status == 404) and not is_of_filter(error.code):
+            return ConfigurationError(
+                f"{where} refuses the request: {error}; check policy_config.base_url, base_model and the key in "
+                f"{self._policy.api_key_env_var}"
+            )
+        step = f"step {request.observation.step} of {request.observation.episode}"
+        return PromptRefused(f"{where} refuses {step}: {error}")
 
     async def _complete(self, request: GenerationRequest) -> Generation:
         arguments: dict[str, Any] = {
@@ -79,16 +98,16 @@ class OpenAIEngine(Weightless):
         if self._gives_logprobs:
             try:
                 return _generation(await self._client.chat.completions.create(**arguments, logprobs=True), request)
-            except openai.BadRequestError as error:
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 # Either logprobs are refused here, or the request is bad anyway: the next lines tell.
-                if _is_too_long(error):
+                if _is_too_long(error) or is_of_filter(error.code):
                     raise
         answer = _generation(await self._client.chat.completions.create(**arguments), request)
         self._gives_logprobs = False
         return answer
 
 
-def _is_too_long(error: openai.BadRequestError) -> bool:
+def _is_too_long(error: openai.APIStatusError) -> bool:
     """By the endpoint's own word for it: a code of OpenAI's, or the parameter that vLLM names."""
     return error.code in _TOO_LONG or error.param in _TOO_LONG
 

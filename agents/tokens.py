@@ -1,7 +1,7 @@
 """Chat messages to prompt tokens by the model folder's tokenizer and chat template: neither torch nor transformers.
 
 Invariant: the tokens are those of the model's own transformers processor for the same messages and screenshots; but what an
-earlier answer has thought stays, where a template would drop it.
+earlier answer has thought stays, where a template would drop it, and no words of users and answers are control tokens.
 """
 
 import json
@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from agents.earlier_answers import CLOSING, OPENING
 from agents.engine import ChatMessage
 from agents.image_tokens import ImageTokens, image_tokens
+from agents.plain_text import beginnings, parted
 from schemas.errors import ConfigurationError
 from schemas.messages import Screenshot
 
@@ -45,6 +46,7 @@ class PromptTokenizer:
         self._special = frozenset(
             token for token, added in self._tokenizer.get_added_tokens_decoder().items() if added.special
         )
+        self._control = beginnings(self.control_texts)
 
     @property
     def suppressed(self) -> tuple[int, ...]:
@@ -69,7 +71,7 @@ class PromptTokenizer:
 
     def prompt(self, messages: Sequence[ChatMessage]) -> list[int]:
         """Prompt tokens with one placeholder a screenshot, ready for the answer to be generated."""
-        rendered = self.render([_template_message(message) for message in messages])
+        rendered = self.render([self._template_message(message) for message in messages])
         for tag, spelled in _KEPT.items():
             rendered = rendered.replace(spelled, tag)
         return self.encode(rendered)
@@ -112,6 +114,25 @@ class PromptTokenizer:
         """What stands in a prompt for a screenshot."""
         return [*self._framing[:1], *[self.image_token] * self._images.count(screenshot), *self._framing[1:]]
 
+    def _template_message(self, message: ChatMessage) -> dict[str, object]:
+        if all(isinstance(part, str) for part in message.content):
+            text = "".join(part for part in message.content if isinstance(part, str))
+            return {"role": message.role, "content": self._said(text, message)}
+        parts = [
+            {"type": "text", "text": self._said(part, message)} if isinstance(part, str) else {"type": "image"}
+            for part in message.content
+        ]
+        return {"role": message.role, "content": parts}
+
+    def _said(self, text: str, message: ChatMessage) -> str:
+        """As it stands in a template."""
+        if message.role == "system":
+            return text
+        if message.role == "assistant":
+            for tag, spelled in _KEPT.items():
+                text = text.replace(tag, spelled)
+        return parted(text, self._control)
+
     def _token(self, text: str) -> int:
         token: int | None = self._tokenizer.token_to_id(text)
         if token is None:
@@ -126,17 +147,6 @@ class PromptTokenizer:
         """Text without control tokens."""
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True)
         return text
-
-
-def _template_message(message: ChatMessage) -> dict[str, object]:
-    if all(isinstance(part, str) for part in message.content):
-        text = "".join(part for part in message.content if isinstance(part, str))
-        if message.role == "assistant":
-            for tag, spelled in _KEPT.items():
-                text = text.replace(tag, spelled)
-        return {"role": message.role, "content": text}
-    parts = [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image"} for part in message.content]
-    return {"role": message.role, "content": parts}
 
 
 def _environment() -> ImmutableSandboxedEnvironment:

@@ -19,14 +19,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from agents.engine import Generation
 from agents.fitting import max_prompt
 from agents.tokens import PromptTokenizer
 from agents.vllm_adapters import VllmAdapters, adapter_spans, require_adapters
 from agents.vllm_arguments import VllmSettings, engine_config, model_config
-from schemas.errors import ConfigurationError, PolicyError
+from schemas.errors import ConfigurationError, PolicyError, PromptRefused
 from schemas.ids import PolicyVersion
 from schemas.messages import Screenshot, VersionSpan
 
@@ -41,14 +41,16 @@ _ENVIRONMENT = {
     # A model in several parts has a process for each; this one has threads, which no fork would survive.
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 2) // 2)),
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
     "HF_HUB_OFFLINE": "1",
-    # The engine's rendezvous with itself must not listen beyond this machine.
+    # The engine's rendezvous with itself must not listen beyond this machine, nor must the parts of a model.
     "VLLM_HOST_IP": "127.0.0.1",
     "GLOO_SOCKET_IFNAME": "lo",
+    "NCCL_SOCKET_IFNAME": "=lo",
 }
+_THREADS = "OMP_NUM_THREADS"
+"""Read when torch is imported. On a GPU vLLM sees to its own threads, unless somebody has."""
 
 _NOISY = ("vllm.v1.worker.cpu_worker", "vllm.model_executor.model_loader.reload.layerwise")
 """The first says for every prompt on CPU that threads are left alone; the second calls layers without weights failures."""
@@ -73,14 +75,15 @@ class VllmCore:
         Raises:
             ConfigurationError: vLLM is not installed, or refuses what it is to be started with.
         """
-        for name, value in _ENVIRONMENT.items():
+        has_threads = _THREADS in os.environ
+        for name, value in (_ENVIRONMENT | {_THREADS: str(max(1, (os.cpu_count() or 2) // 2))}).items():
             os.environ.setdefault(name, value)
         with warnings.catch_warnings():
             # Third-party deprecations at import; nothing of ours runs in here.
             warnings.simplefilter("ignore")
-            self._boot()
+            self._boot(has_threads=has_threads)
 
-    def _boot(self) -> None:
+    def _boot(self, *, has_threads: bool) -> None:
         try:
             from vllm.exceptions import VLLMClientError
             from vllm.model_executor.models import ModelRegistry
@@ -99,7 +102,9 @@ class VllmCore:
             dynamo.disable = True
             os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # in the processes of a model in several parts
             # The environment variable alone comes too late for a torch that was imported earlier.
-            torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+            torch.set_num_threads(int(os.environ[_THREADS]))
+        elif not has_threads:
+            del os.environ[_THREADS]
         for architecture in model_config(self.settings.folder).get("architectures", []):
             # Known classes are otherwise inspected in a child process that imports vLLM once more.
             if architecture in ModelRegistry.models:
@@ -110,7 +115,7 @@ class VllmCore:
             logging.getLogger(name).setLevel(logging.ERROR)
         self._llm.set_weight_version(str(self.settings.version))
         self._adapters = VllmAdapters(self._llm)
-        self._refusals = (ValueError, OSError, VLLMClientError)
+        self._refusals = (ValueError, UnidentifiedImageError, VLLMClientError)
         self._params = {}
 
     @property
@@ -147,7 +152,8 @@ class VllmCore:
         """Turns a prompt with one placeholder a screenshot into the engine's input. May run beside `step`, one at a time.
 
         Raises:
-            PolicyError: the prompt is longer than the model allows, or a screenshot cannot be decoded.
+            PromptRefused: the prompt is longer than the model allows, or a screenshot is none.
+            PolicyError: vLLM cannot read a file that it needs.
         """
         prompt: dict[str, Any] = {"prompt_token_ids": tokens}
         try:
@@ -159,13 +165,15 @@ class VllmCore:
             with self._looking_up:
                 return self._llm.renderer.render_cmpl([prompt], skip_mm_cache=True)[0]
         except self._refusals as error:
-            raise PolicyError(f"vLLM refuses a prompt of {len(tokens)} tokens: {error}") from error
+            raise PromptRefused(f"vLLM refuses a prompt of {len(tokens)} tokens: {error}") from error
+        except OSError as error:
+            raise PolicyError(f"vLLM cannot prepare a prompt of {len(tokens)} tokens: {error}") from error
 
     def submit(self, request_id: str, prepared: Any, *, temperature: float) -> str:
         """Queues a prepared prompt; returns the id to abort it by.
 
         Raises:
-            PolicyError: the engine refuses the prompt.
+            PromptRefused: by the engine.
         """
         if temperature not in self._params:
             self._params[temperature] = self._sampling(temperature)
@@ -174,7 +182,7 @@ class VllmCore:
                 request_id, prepared, self._params[temperature], lora_request=self._adapters.newest
             )
         except self._refusals as error:
-            raise PolicyError(f"vLLM refuses the request: {error}") from error
+            raise PromptRefused(f"vLLM refuses the request: {error}") from error
         return internal
 
     def abort(self, internal_id: str) -> None:

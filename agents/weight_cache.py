@@ -7,7 +7,6 @@
 A version's folder gets its name when everything is in it. Files that two versions share are there once.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -23,6 +22,7 @@ import msgspec
 from agents.partial_file import PartialFile
 from agents.weight_files import disk_errors_named, file_digest, inside
 from schemas.errors import CheckpointCorrupt
+from schemas.file_lock import try_lock
 from schemas.messages import Checkpoint, FileHash
 
 _LOOK_S = 0.2
@@ -51,7 +51,7 @@ class WeightCache:
             # Waiting in a thread could not be cancelled.
             for pause_s in chain((0.0,), repeat(_LOOK_S)):
                 await anyio.sleep(pause_s)
-                if _lock(descriptor):
+                if try_lock(descriptor, self._root):
                     break
             yield
         finally:
@@ -128,11 +128,3 @@ class WeightCache:
         if not (len(file.sha256) == 64 and all(digit in "0123456789abcdef" for digit in file.sha256)):
             raise CheckpointCorrupt(f"{file.path} was announced with {file.sha256!r}, which is no SHA-256")
         return self._root / "files" / file.sha256
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

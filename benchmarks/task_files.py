@@ -97,12 +97,13 @@ def start(file: Path) -> int:
     """What a feeder does before it admits its first tasks, but for the bus; with the sampler that holds most. How many it has
     then."""
     from ops.config.loading import load_config
+    from ops.config.overrides import as_overrides
     from ops.run.tasks import tasks_of
     from trainer.feeding.blocked_sites import TrainingSites
     from trainer.feeding.training_plan import TrainingPlan
 
-    keys = (f"env_config.train_tasks={file.name}", f"data_path={file.parent}", f"env_config.train_tasks_sampler={_SAMPLER}")
-    config = load_config("default", keys)
+    keys = {"env_config.train_tasks": file.name, "data_path": str(file.parent), "env_config.train_tasks_sampler": _SAMPLER}
+    config = load_config("default", as_overrides(keys))
     tasks = tasks_of(config, config.env_config.train_tasks)
     sites = TrainingSites(tasks)
     plan = TrainingPlan(config.feeder_config, config.env_config, config.objective_config, tasks, sites.by_task)

@@ -32,7 +32,7 @@ from bus.subjects import Subjects
 from ops.audit.audit import Audit, audit
 from ops.audit.ledger import Kind, read_ledger
 from ops.config.loading import load_config
-from ops.launch.node_file import quoted
+from ops.config.overrides import as_overrides
 from ops.monitor.run_watch import Evaluation, RunState
 from ops.processes.role_process import millrace_command, millrace_environment
 from ops.quickstart.results import judgements_of
@@ -96,7 +96,7 @@ class Drill:
             "ca_file": str(self.cluster / "ca.pem"),
             "keys": str(self.cluster / "keys" / _RUN),
         }
-        self.config: Config = load_config(recipe, [f"bus_config.{key}={quoted(value)}" for key, value in mine.items()])
+        self.config: Config = load_config(recipe, as_overrides({f"bus_config.{key}": value for key, value in mine.items()}))
         self._seen: set[str] = set()
         self._times: list[tuple[float, float]] = []
         """When each row's part began and ended, in unix seconds."""

@@ -9,6 +9,7 @@ import anyio
 import yaml
 
 from ops.config.loading import load_config
+from ops.config.overrides import as_overrides
 from ops.processes.local_roles import local_roles
 from ops.quickstart.quickstart import Quickstart
 from ops.quickstart.results import Lesson
@@ -38,8 +39,8 @@ class Material:
 
     def roles(self, own: Path) -> dict[str, object]:
         """Of the node that has no browsers. Only the trainer is told where the first model is; the policy fetches it."""
-        data = [f"data_path={own}"]
-        model = [f"policy_config.base_model={own / 'model'}"] if self.has_model else []
+        data = [*as_overrides({"data_path": str(own)})]
+        model = as_overrides({"policy_config.base_model": str(own / "model")}) if self.has_model else ()
         return {"feeder": {"config": data}, "policy": 1, "judge": 1, "trainer": {"config": [*data, *model]}}
 
 
@@ -59,7 +60,7 @@ def simulated_material(_: Path, num_versions: int | None) -> Material:
 def quickstart_material(folder: Path, num_versions: int | None) -> Material:
     """Makes model and tasks as the quickstart does: made on the spot, shown demonstrations, warm-started. Takes minutes."""
     run = RunFolder(folder)
-    config = load_config("quickstart", [f"save_path={folder}", f"data_path={folder}"])
+    config = load_config("quickstart", as_overrides({"save_path": str(folder), "data_path": str(folder)}))
     quickstart = Quickstart(
         run, config, Lesson(seed=0, family="click_button", observe="pixels", objective="cloning", mode="async")
     )

@@ -14,6 +14,7 @@ from bus import chain
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.config.loading import load_config
+from ops.config.overrides import as_overrides
 from ops.processes.local_roles import LocalRoles, local_roles
 from ops.processes.supervisor import RoleSpec
 from ops.run.folder import RunFolder
@@ -85,8 +86,7 @@ async def whole_path(folder: Path, site: str, num_sessions: int) -> AsyncIterato
             f"browser_config.jpeg_quality={QUALITY}",
             f"env_config.server_size={num_sessions}",
             "bus_config.task_ack_wait_s=30",
-            f"save_path={run_folder.path}",
-            f"data_path={run_folder.path}",
+            *as_overrides({"save_path": str(run_folder.path), "data_path": str(run_folder.path)}),
         ],
     )
     run_folder.create(config)

@@ -19,14 +19,12 @@ from schemas.algorithm_config import AlgorithmConfig
 from schemas.trainer_config import TrainerConfig
 from trainer.engine.commands import OpenCommand, TrainCommand, WriteCommand
 from trainer.engine.deepspeed_config import DeepSpeedConfig, read_deepspeed_config
-from trainer.engine.idle import idle_share
 from trainer.engine.models import Models
 from trainer.engine.ranks import Ranks
 from trainer.engine.settings import EngineSettings
 from trainer.imitation import cloning_items
 from trainer.model import loading
 from trainer.model.layers import trained_layers, trained_parameters, without_values
-from trainer.model.model_folder import stop_tokens
 from trainer.versions.checkpoints import model_files
 
 _FILE = Path(__file__).parents[1] / "ops/config/deepspeed/ds_config_cpu_zero3.json"
@@ -110,9 +108,8 @@ def _stepped(model: Path, deepspeed: DeepSpeedConfig, memory: Memory, ranks: Ran
     with memory.phase("read the model"):
         models = Models(OpenCommand(str(model), "", str(model)), ranks=ranks, settings=_settings(deepspeed))
     memory.model = models.module
-    samples = [item.sample for part in idle_share(models.module, stop_token=min(stop_tokens(model))) for item in part]
     with memory.phase("make a step"):
-        models.train(TrainCommand([cloning_items(samples)], _RATE))
+        models.train(TrainCommand([cloning_items([models.idle.sample])], _RATE))
     return models
 
 

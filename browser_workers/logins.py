@@ -11,9 +11,9 @@ import anyio.to_thread
 import msgspec
 import structlog
 
-from bus.blocklist import site_of
 from schemas.errors import ConfigurationError
 from schemas.private_file import require_private
+from schemas.site import site_of
 
 if TYPE_CHECKING:
     from playwright.async_api import StorageState

@@ -11,9 +11,9 @@ from browser_workers.blockages.hook import Hook
 from browser_workers.blockages.page import BlockedPage
 from browser_workers.browser import Opening, Performed, Session
 from browser_workers.har.log import NetworkLog
-from bus.blocklist import site_of
 from bus.turns import Turn, Turns
 from schemas.messages import Action, ActionKind, Blockage, Task
+from schemas.site import site_of
 from schemas.site_limit import SiteLimit, limit_of
 
 _ASKS_NOTHING = frozenset(

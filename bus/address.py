@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from schemas.errors import ConfigurationError
+from schemas.server_url import server_urls
 
 _INBOX = "_INBOX"
 
@@ -18,7 +19,7 @@ class ServerAddress:
     """One server or cluster, with at most one kind of credentials.
 
     Raises:
-        ConfigurationError: a server beyond loopback without TLS or without credentials.
+        ConfigurationError: `url` names no server, or one beyond loopback without TLS or without credentials.
     """
 
     url: str
@@ -31,7 +32,7 @@ class ServerAddress:
     server_name: str = ""
     """What the server's certificate says; empty: the host of `url`."""
     file: Path | None = None
-    """Says where the server is now, if it may move to another machine (`bus.address_file`)."""
+    """Says where the server is now, if it may move to another machine or port (`bus.address_file`)."""
     inbox_prefix: str = _INBOX
     """What the subjects of our own begin with: only the key of this role may listen there."""
 
@@ -43,7 +44,7 @@ class ServerAddress:
                 continue
             if parts.scheme != "tls":
                 raise ConfigurationError(
-                    f"{url} is beyond this machine and not encrypted: write tls://{parts.netloc.rpartition('@')[2] or host} "
+                    f"{url} is beyond this machine and not encrypted: write tls://{parts.netloc} "
                     "(bus_config.url), and the certificate authority in bus_config.ca_file"
                 )
             if not self.nkey_seed and self.credentials_file is None:
@@ -54,7 +55,7 @@ class ServerAddress:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        return tuple(url if "://" in url else f"nats://{url}" for url in map(str.strip, self.url.split(",")) if url)
+        return server_urls(self.url)
 
     @property
     def is_encrypted(self) -> bool:

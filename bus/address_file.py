@@ -15,8 +15,8 @@ _LISTEN = re.compile(r'^listen: "[^"]*:(\d+)"$', re.MULTILINE)
 _NAME = re.compile(r'^server_name: "([^"]+)"$', re.MULTILINE)
 
 
-class Whereabouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What such a file holds."""
+class Whereabouts(msgspec.Struct, frozen=True):
+    """What such a file holds; that of a run's own server says more (`bus.server.embedded`)."""
 
     url: str
     server_name: str

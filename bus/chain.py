@@ -24,7 +24,6 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeGuard
 
 from bus.backpressure import append_when_room
@@ -32,8 +31,9 @@ from bus.chain_state import aged_out, chain_state_of, is_end, is_gone, place_of,
 from bus.creation import create
 from bus.ports import Bus, Expect, Record
 from bus.retry import Backoff
+from bus.stored import standing
 from bus.subjects import Subjects
-from bus.trying import Tries, look
+from bus.trying import Tries
 from schemas.errors import ChainConflict, MessageCorrupt
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import (
@@ -51,8 +51,6 @@ from schemas.messages import (
     Trajectory,
 )
 
-_LOOKS_AT_NAMED = 3
-"""A record that is named may have aged out as well, with thousands of others: less is spent on each."""
 _CANCELLED_AGAIN = Backoff(0.1, 1.0)
 _MAX_REASON = 2_000
 """Characters: a refusal always fits into a message."""
@@ -161,23 +159,19 @@ async def refuse(bus: Bus, subjects: Subjects, wake: StepWake, reason: str, work
 
 
 async def read(bus: Bus, subjects: Subjects, ref: RecordRef) -> Record | None:
-    """The record that a message names; None when it has aged out."""
+    """The record that a message names; None when it has aged out. Raises `BusUnavailable` when it cannot be seen yet."""
     subject = subjects.chain_record(ref.episode, ref.attempt, ref.kind, ref.step)
-    return await _named(bus, stream_of(subjects, ref.episode), subject)
+    return await standing(bus, stream_of(subjects, ref.episode), subject)
 
 
 async def read_task(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
-    """The Task that the chain begins with."""
-    return await _named(bus, stream_of(subjects, episode), subjects.chain_task(episode))
+    """The Task that the chain begins with; None when it has aged out. Raises `BusUnavailable` when it cannot be seen yet."""
+    return await standing(bus, stream_of(subjects, episode), subjects.chain_task(episode))
 
 
 async def read_end(bus: Bus, subjects: Subjects, episode: EpisodeId) -> Record | None:
-    """The Trajectory that a chain which is known to be done ends with; None when it has aged out."""
-    return await _named(bus, stream_of(subjects, episode), subjects.chain_done(episode))
-
-
-async def _named(bus: Bus, stream: str, subject: str) -> Record | None:
-    return await look(partial(bus.last, stream, subject), most=_LOOKS_AT_NAMED)
+    """The Trajectory that a chain ends with; None when it has not ended, or has aged out. Raises `BusUnavailable` as well."""
+    return await standing(bus, stream_of(subjects, episode), subjects.chain_done(episode))
 
 
 async def history(bus: Bus, subjects: Subjects, episode: EpisodeId, attempt: int) -> Sequence[Record]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from bus.ports import Bus, Record
 from bus.skipping import skip
+from bus.stored import standing
 from bus.subjects import Subjects
 from bus.trying import look
 from schemas.errors import BusUnavailable, MessageCorrupt, RecordGone
@@ -26,7 +27,7 @@ def stream_of(subjects: Subjects, episode: EpisodeId) -> str:
 async def is_end(bus: Bus, subjects: Subjects, end: Trajectory) -> bool:
     """Whether what stands as a chain's end is one of the task that it begins with, where that is still kept."""
     try:
-        begun = await bus.last(stream_of(subjects, end.episode), subjects.chain_task(end.episode))
+        begun = await standing(bus, stream_of(subjects, end.episode), subjects.chain_task(end.episode))
     except MessageCorrupt:
         return True
     return begun is None or begun.message == end.task

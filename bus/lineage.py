@@ -4,6 +4,9 @@ A version follows the newest one before it, was made from one that stands, and i
 announced otherwise is nobody's version: it is left out once, by name, and the next one is awaited. The newest version may be
 announced again, behind an announcement that its trainer found to have nothing behind it: that one is left out then. Version 0
 begins the run, whatever stands before it.
+
+A server that lost power may have lost the stream's end, and gives its sequences to other records: what is stored later than
+all that was looked at comes in the place of what stood there, and its trainer announces again what is lost.
 """
 
 from collections.abc import Mapping
@@ -56,17 +59,25 @@ class Lineage:
     newest: Checkpoint | None = None
     seq: int = 0
     """Everything up to here was looked at."""
-    newest_seq: int = 0
+    stored_at: float = 0.0
+    """When the latest of that was stored, in unix seconds."""
     replaced: tuple[Checkpoint, ...] = ()
     """What was announced as the newest version before `newest` was, oldest first."""
+    _seqs: dict[PolicyVersion, int] = field(default_factory=dict)
+
+    @property
+    def newest_seq(self) -> int:
+        return self._seqs[self.newest.version] if self.newest is not None else 0
 
     def takes(self, record: Record) -> bool:
         """Whether a record of CHECKPOINTS, in the stream's order, is a version of the run."""
         checkpoint = record.message
         assert isinstance(checkpoint, Checkpoint)
         if record.seq <= self.seq:
-            return self.known.get(checkpoint.version) == checkpoint
-        self.seq = record.seq
+            if record.time_s <= self.stored_at:
+                return self.known.get(checkpoint.version) == checkpoint
+            self.ends_at(record.seq - 1)
+        self.seq, self.stored_at = record.seq, max(self.stored_at, record.time_s)
         if checkpoint.version == 0 and self.newest is not None and PolicyVersion(0) not in self.known:
             skip(record.subject, self.newest_seq, f"version {self.newest.version} was announced before version 0")
             self.known, self.newest = {}, None
@@ -82,12 +93,20 @@ class Lineage:
             )
         self.replaced = (*self.replaced, again) if again is not None else ()
         self.known[checkpoint.version] = self.newest = checkpoint
-        self.newest_seq = record.seq
+        self._seqs[checkpoint.version] = record.seq
         return True
+
+    def ends_at(self, seq: int) -> None:
+        """Forgets what stood behind the end of the stream."""
+        if seq >= self.seq:
+            return
+        self.known = {version: each for version, each in self.known.items() if self._seqs[version] <= seq}
+        self.newest = self.known[max(self.known)] if self.known else None
+        self.seq, self.replaced = seq, ()
 
 
 async def confirmed(lineage: Lineage, bus: Bus, subjects: Subjects) -> Lineage:
-    """`catch_up`, with everything that the stream's leader has: for what cannot be taken back.
+    """`catch_up`, with everything that the stream's leader has, and nothing else: for what cannot be taken back.
 
     Raises:
         BusUnavailable: another server was asked for it, and lags behind.
@@ -95,9 +114,10 @@ async def confirmed(lineage: Lineage, bus: Bus, subjects: Subjects) -> Lineage:
     stream = subjects.checkpoints
     try:
         record = await bus.confirmed_last(stream, subjects.everything("checkpoint"))
-    except MessageCorrupt:
-        record = None  # what lies before it is all there is
-    seq = record.seq if record is not None else 0
+        end = seq = record.seq if record is not None else 0
+    except MessageCorrupt as error:
+        end, seq = error.seq, 0  # what lies before it is all there is
+    lineage.ends_at(end)
 
     async def through() -> Lineage | None:
         await catch_up(lineage, bus, subjects)
@@ -110,6 +130,16 @@ async def confirmed(lineage: Lineage, bus: Bus, subjects: Subjects) -> Lineage:
 
 async def catch_up(lineage: Lineage, bus: Bus, subjects: Subjects) -> Lineage:
     """The same lineage, with everything that CHECKPOINTS holds now."""
-    async for record in backlog(bus, subjects.checkpoints, subjects.everything("checkpoint"), after_seq=lineage.seq):
+    stream, everything = subjects.checkpoints, subjects.everything("checkpoint")
+    after_seq = lineage.seq if await _is_where_it_was(lineage, bus, subjects) else 0
+    async for record in backlog(bus, stream, everything, after_seq=after_seq):
         lineage.takes(record)
     return lineage
+
+
+async def _is_where_it_was(lineage: Lineage, bus: Bus, subjects: Subjects) -> bool:
+    """Whether the last record that was looked at has its sequence still."""
+    if not lineage.seq:
+        return True
+    stored = await bus.read_bytes(subjects.checkpoints, subjects.everything("checkpoint"), after_seq=lineage.seq - 1)
+    return bool(stored) and (stored[0].seq, stored[0].time_s) == (lineage.seq, lineage.stored_at)

@@ -106,9 +106,12 @@ class MemoryBus:
         return self.store(stream, subject, data, expect=expect)
 
     async def get(self, stream: str, seq: int) -> Record | None:
-        await anyio.lowlevel.checkpoint()
-        held = self._stream(stream).records.get(seq)
+        held = await self.get_bytes(stream, seq)
         return record_of(held) if held else None
+
+    async def get_bytes(self, stream: str, seq: int) -> StoredBytes | None:
+        await anyio.lowlevel.checkpoint()
+        return self._stream(stream).records.get(seq)
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
         return await self.confirmed_last(stream, subject_filter)

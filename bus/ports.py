@@ -210,7 +210,13 @@ class Bus(Protocol):
         """`append` for what is encoded already, by whatever version: stored byte for byte."""
         ...
 
-    async def get(self, stream: str, seq: int) -> Record | None: ...
+    async def get(self, stream: str, seq: int) -> Record | None:
+        """Raises `MessageCorrupt` for one that no reader takes."""
+        ...
+
+    async def get_bytes(self, stream: str, seq: int) -> StoredBytes | None:
+        """`get`, not decoded: for who asks when and under which subject it was stored."""
+        ...
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
         """The newest record under a filter, as any server knows it: one that lags shows an older one, or none.
@@ -264,7 +270,8 @@ class Bus(Protocol):
         only_new: bool = False,
     ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
         """Reads records in order, for ever: from behind `after_seq`, stored at `since_s` (unix seconds) or later, or only new
-        ones. Corrupt records are skipped and logged. For one task at a time.
+        ones. Corrupt records are skipped and logged. For one task at a time. Whoever asks again behind `BusUnavailable` goes
+        on where it was.
         """
         ...
 

@@ -1,6 +1,5 @@
 """Presence: a worker says every two seconds what it is doing; a worker that stops saying so ages out by itself."""
 
-import math
 import resource
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ from bus.subjects import Subjects
 from schemas.errors import BusError
 from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
+from schemas.ranges import is_real
 
 HEARTBEAT_S = 2.0
 _STATM = Path("/proc/self/statm")
@@ -52,7 +52,7 @@ class Status:
     def _told(self) -> dict[str, float]:
         """Without what is no number, as a loss that diverged: a worker is told of all the same."""
         counted = {"unexpected": self.num_unexpected, "records_skipped": skipped.count}
-        told = {name: value for name, value in self.metrics.items() if math.isfinite(value)}
+        told = {name: value for name, value in self.metrics.items() if is_real(value)}
         return told | {name: float(number) for name, number in counted.items() if number}
 
     def heartbeat(self, now: float) -> Heartbeat:

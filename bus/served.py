@@ -19,7 +19,11 @@ SILENT_S = 15.0
 
 @dataclass
 class ServedVersions:
-    """Records may come twice and in any order."""
+    """Records may come twice and in any order.
+
+    Of a worker's words the one with the highest sequence counts, unless the worker said another one later: a server that lost
+    power gives sequences again.
+    """
 
     _said: dict[WorkerId, tuple[int, ServedVersion]] = field(default_factory=dict)
     """With the sequence on SERVED."""
@@ -30,7 +34,7 @@ class ServedVersions:
         match message:
             case ServedVersion():
                 known = self._said.get(message.worker)
-                if known is None or known[0] <= seq:
+                if known is None or known[0] <= seq or known[1].at < message.at:
                     self._said[message.worker] = (seq, message)
             case Heartbeat(role=Role.POLICY):
                 self._heard_at[message.worker] = max(now, self._heard_at.get(message.worker, now))

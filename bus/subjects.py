@@ -227,6 +227,11 @@ class Subjects:
         """What sampling by results knows of a part of the tasks."""
         return f"{self.run}.feeding.results.{part}"
 
+    @property
+    def spent(self) -> str:
+        """What the calls of all judges came to."""
+        return f"{self.run}.spent"
+
     def lease(self, name: str) -> str:
         return f"{self.run}.lease.{name}"
 

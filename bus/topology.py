@@ -15,6 +15,7 @@ LEASES        newest claim of every lease
 BLOCKLIST     newest word on every site that blocked the agent      feeder
 TURNS         who has asked a site for a page in the last minute    browser workers
 FEEDING       newest word on what was admitted, and what came of it feeder; workers that wait: whether the run is over
+              and on what judges' calls came to                     judges
 ADVISORIES    dead letters, errors that nobody foresaw, and the server's notices of exhausted deliveries
 
 Only age removes a record, from WEIGHTS the trainer, and from TURNS who wrote it. A stream whose limits are reached refuses
@@ -204,7 +205,7 @@ def _newest(subjects: Subjects, config: BusConfig) -> tuple[StreamSpec, ...]:
     )
     feeding = StreamSpec(
         name=subjects.feeding,
-        subjects=(f"{run}.feeding.>",),
+        subjects=(f"{run}.feeding.>", subjects.spent),
         max_msgs_per_subject=1,
         discard="old",
         replicas=config.replicas,

@@ -74,7 +74,7 @@ def main() -> None:
     if url is None:
         server = options.run_dir / "server"
         place = json.loads((server / "nats.json").read_text())
-        url, run = f"nats://127.0.0.1:{place['port']}", run or place["runs"][0]
+        url, run = place["url"], run or place["runs"][0]
         key = key or server / "keys" / run / "consumer.seed"
     elif key is None or run is None:
         parser.error("--url needs --key and --run")

@@ -10,7 +10,7 @@ from functools import partial
 import anyio
 import structlog
 
-from bus.blocklist import block, site_of
+from bus.blocklist import block
 from bus.bulkhead import Bulkhead
 from bus.context import WorkerContext
 from bus.creation import create
@@ -28,6 +28,7 @@ from judges.shaping import shape
 from schemas.config import Config
 from schemas.errors import BusUnavailable, Disposition, MessageCorrupt, MessageTooLarge
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
+from schemas.site import site_of
 
 _log = structlog.get_logger()
 _MOST_DELIVERIES = 25

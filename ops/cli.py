@@ -3,11 +3,13 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ops.commands.arguments import settle_words
 from ops.commands.listing import Command, Headings, parser_of, require_command
 from ops.console import completion
 from ops.console.standard_streams import readers_may_leave
+from ops.processes.process_end import leave
 
 COMMANDS: Headings = {
     "a whole run on this machine": (
@@ -99,5 +101,10 @@ def parse(given: list[str]) -> argparse.Namespace:
     return settle_words(options, rest)
 
 
+def run() -> NoReturn:
+    """The whole process."""
+    leave(main())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -12,7 +12,7 @@ from schemas.browser_requirements import (
 )
 from schemas.provider_requirements import require_provider
 from schemas.requirement import require
-from schemas.site_limit import EVERY_OTHER, SiteLimit
+from schemas.site_limit import EVERY_OTHER, SiteLimit, require_sites
 
 _MOST_NETWORK_MB = 100.0
 _DAY_S = 86_400.0
@@ -143,6 +143,7 @@ class BrowserConfig:
         )
         require(self.viewport_width > 0 and self.viewport_height > 0, "browser_config.viewport_* must be above 0")
         require(1 <= self.jpeg_quality <= 100, f"browser_config.jpeg_quality is {self.jpeg_quality}: write 1 to 100")
+        require(0 <= self.eval_share <= 1, f"browser_config.eval_share is {self.eval_share}: write 0 to 1")
         require(self.resend_s > 0, f"browser_config.resend_s is {self.resend_s}: write more than 0")
         require_hosts("browser_config.allowed_hosts", self.allowed_hosts)
         require_hosts("browser_config.denied_hosts", self.denied_hosts)
@@ -155,6 +156,7 @@ class BrowserConfig:
         )
         require_block_policy(self.on_block, self.block_hook, has_others=len(self.proxies) > 1 or bool(self.proxies_file))
         require_hosts("browser_config.site_limits", tuple(site for site in self.site_limits if site != EVERY_OTHER))
+        require_sites(self.site_limits)
         for name in ("challenge_wait_s", "block_hook_timeout_s", "site_wait_s", "block_retries"):
             value = getattr(self, name)
             require(0 <= value < _DAY_S, f"browser_config.{name} is {value:g}: write 0 or a number above it, below {_DAY_S:g}")

@@ -6,6 +6,7 @@ from typing import Literal
 
 from schemas.ids import RunName, subject_token
 from schemas.requirement import require
+from schemas.server_url import server_urls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +81,14 @@ class BusConfig:
         for name, least in (("steps_max_age_s", 1), ("heartbeats_max_age_s", 5)):
             require(getattr(self, name) >= least, f"bus_config.{name} is {getattr(self, name)}: write {least} or more")
         require(self.weights_kept >= 2, f"bus_config.weights_kept is {self.weights_kept}: write 2 or more")
-        require(self.weights_timeout_s > 0, f"bus_config.weights_timeout_s is {self.weights_timeout_s}: write more than 0")
+        for name in ("weights_timeout_s", "task_ack_wait_s", "step_ack_wait_s", "judge_ack_wait_s", "request_timeout_s"):
+            require(getattr(self, name) > 0, f"bus_config.{name} is {getattr(self, name)}: write more than 0")
+        require(self.max_payload_bytes > 0, f"bus_config.max_payload_bytes is {self.max_payload_bytes}: write more than 0")
         require(
             not (self.keys and self.credentials_file), "bus_config.keys and bus_config.credentials_file exclude each other"
         )
+        if self.url and not self.url.startswith("file:"):
+            server_urls(self.url)
         subject_token(self.run, what="bus_config.run")
         require(self.rubrics != (), "bus_config.rubrics is empty: write the rubric of the run's judges")
         for rubric in self.rubrics:

@@ -147,7 +147,7 @@ class EnvConfig:
     def __post_init__(self) -> None:
         for name in ("server_size", "evaluation_workers", "operation_timeout", "task_timeout_minutes"):
             require(getattr(self, name) > 0, f"env_config.{name} is {getattr(self, name):g}: write a number above 0")
-        for name in ("max_retries", "max_unparsed", "instance_lifetime_max"):
+        for name in ("max_retries", "max_unparsed", "instance_lifetime_max", "completion_grace_period"):
             require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name):g}: write 0 or more")
         for name in ("train_tasks_rollout_size", "test_tasks_repeat_times"):
             require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name)}: write 0 or more")

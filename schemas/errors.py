@@ -17,6 +17,7 @@
     │   └── BrowserLost         the whole browser is gone                             (retry)
     ├── PolicyError
     │   ├── PromptTooLong       not even the current round fits                       (reject)
+    │   ├── PromptRefused       the engine or endpoint never takes it                 (reject)
     │   ├── WeightsUnavailable  an announced version cannot be had from here          (retry)
     │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
     ├── JudgeError              a judge failed: never a reward of zero                (retry)
@@ -145,6 +146,12 @@ class PolicyError(MillraceError):
 
 class PromptTooLong(PolicyError):
     """The model cannot read the current observation and answer it, even without any earlier round."""
+
+    disposition = Disposition.REJECT
+
+
+class PromptRefused(PolicyError):
+    """The engine, or the endpoint or its content filter, does not take the current observation, whoever asks."""
 
     disposition = Disposition.REJECT
 

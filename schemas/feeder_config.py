@@ -64,7 +64,8 @@ class FeederConfig:
     def __post_init__(self) -> None:
         require(self.max_staleness >= 0, f"feeder_config.max_staleness is {self.max_staleness}: write 0 or more")
         require(self.max_concurrent > 0, "feeder_config.max_concurrent must be above 0")
-        require(self.audit_s > 0, f"feeder_config.audit_s is {self.audit_s}: write more than 0")
+        for name in ("lease_s", "audit_s"):
+            require(getattr(self, name) > 0, f"feeder_config.{name} is {getattr(self, name)}: write more than 0")
         require(self.num_iterations > 0, "feeder_config.num_iterations must be above 0")
         require(self.eval_every >= 0, f"feeder_config.eval_every is {self.eval_every}: write 0 or more")
         require(self.seed >= 0, f"feeder_config.seed is {self.seed}: write 0 or more")

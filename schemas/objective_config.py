@@ -132,7 +132,7 @@ class ObjectiveConfig:
     kl_reward_type: KlType = "kl"
     """How that divergence is estimated."""
     reference_model: str = ""
-    """Folder of the model that divergences are measured from; empty: `policy_config.base_model`."""
+    """The model that divergences are measured from, as `policy_config.base_model` names one; empty: that one."""
     loss_agg_mode: Aggregation = "token-mean"
     """A sequence is one step, a trajectory all steps of an episode. `...-norm` divides by `loss_scale_factor` tokens."""
     loss_scale_factor: float = 1024.0

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from schemas.ranges import LEAST_TEMPERATURE
 from schemas.requirement import require
 
 _PARTS = ("tensor_parallel_size", "pipeline_parallel_size")
@@ -17,6 +18,8 @@ _NO_ENGINE_ARGUMENTS: Mapping[str, str] = {
     "max_num_seqs": "write policy_config.max_num_seqs",
     "gpu_memory_utilization": "write policy_config.gpu_memory_utilization",
     "limit_mm_per_prompt": "write context_config.num_rounds",
+    "hf_overrides": "write it into the model's config.json, where the trainer reads it too",
+    "mm_processor_kwargs": "write it into the model's preprocessor_config.json, where the trainer reads it too",
     "enable_lora": "write trainer_config.lora.rank",
     "max_lora_rank": "write trainer_config.lora.rank",
     "max_loras": "the adapters of two versions are held",
@@ -80,14 +83,20 @@ class PolicyConfig:
     def __post_init__(self) -> None:
         require(self.max_new_tokens > 0, f"policy_config.max_new_tokens is {self.max_new_tokens}: write a number above 0")
         require(self.history_mb > 0, f"policy_config.history_mb is {self.history_mb}: write a number above 0")
-        require(self.temperature >= 0, f"policy_config.temperature is {self.temperature}: write 0 or more")
+        least = f"write 0, or {LEAST_TEMPERATURE} or more"
+        require(_samples(self.temperature), f"policy_config.temperature is {self.temperature}: {least}")
         require(
-            self.eval_temperature is None or self.eval_temperature >= 0,
-            f"policy_config.eval_temperature is {self.eval_temperature}: write 0 or more, or null for that of training",
+            self.eval_temperature is None or _samples(self.eval_temperature),
+            f"policy_config.eval_temperature is {self.eval_temperature}: {least}, or null for that of training",
         )
-        require(0 < self.top_p <= 1, f"policy_config.top_p is {self.top_p}: write a number above 0 and at most 1")
-        require(self.max_num_seqs > 0, f"policy_config.max_num_seqs is {self.max_num_seqs}: write a number above 0")
-
+        for name in ("top_p", "gpu_memory_utilization"):
+            share = getattr(self, name)
+            require(0 < share <= 1, f"policy_config.{name} is {share}: write a number above 0 and at most 1")
+        require(0 <= self.min_p <= 1, f"policy_config.min_p is {self.min_p}: write 0 to 1")
+        require(self.top_k >= -1, f"policy_config.top_k is {self.top_k}: write a number of tokens, or -1 for all")
+        for name in ("max_num_seqs", "max_model_len", "vllm_timeout"):
+            value = getattr(self, name)
+            require(value > 0, f"policy_config.{name} is {value}: write a number above 0")
         for name, instead in _NO_ENGINE_ARGUMENTS.items():
             require(name not in self.vllm_args, f"policy_config.vllm_args.{name} cannot be set: {instead}")
         for name in _PARTS:
@@ -110,3 +119,7 @@ class PolicyConfig:
     def temperature_of(self, *, evaluation: bool) -> float:
         """That of the episodes of one split."""
         return self.eval_temperature if evaluation and self.eval_temperature is not None else self.temperature
+
+
+def _samples(temperature: float) -> bool:
+    return temperature == 0 or temperature >= LEAST_TEMPERATURE

@@ -16,3 +16,14 @@ def require_private(path: Path) -> None:
         raise ConfigurationError(f"the credentials {path} cannot be read ({error.strerror})") from error
     if mode & _OTHERS:
         raise ConfigurationError(f"{path} can be read by others: chmod 600 {path}")
+
+
+def read_private(path: Path) -> str:
+    """Its text. Raises `ConfigurationError`, which tells nothing of it, also when it is none."""
+    require_private(path)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path} is not UTF-8 text (byte {error.start}): save it as such") from None

@@ -71,6 +71,12 @@ def require_provider(config: ProviderKeys) -> None:
         f"browser_config.provider is {config.provider} and browser_config.cdp_url or cdp_urls name other browsers: leave them "
         "out, or write cdp for the provider",
     )
+    require(
+        _SHORTEST_S <= config.provider_lease_s <= _LONGEST_S,
+        f"browser_config.provider_lease_s is {config.provider_lease_s:g}: write {_SHORTEST_S:g} to {_LONGEST_S:g}, which is "
+        "what Browserbase allows",
+    )
+    require(config.provider_wait_s >= 0, f"browser_config.provider_wait_s is {config.provider_wait_s:g}: write 0 or more")
     if config.provided_by == "browserbase":
         _require_sessions(config)
 
@@ -82,12 +88,6 @@ def _require_sessions(config: ProviderKeys) -> None:
             f"browser_config.{key} has no effect on the browsers of browser_config.provider={config.provider}, whose pages do "
             f"not pass the gate: {instead}",
         )
-    require(
-        _SHORTEST_S <= config.provider_lease_s <= _LONGEST_S,
-        f"browser_config.provider_lease_s is {config.provider_lease_s:g}: write {_SHORTEST_S:g} to {_LONGEST_S:g}, which is "
-        "what Browserbase allows",
-    )
-    require(config.provider_wait_s >= 0, f"browser_config.provider_wait_s is {config.provider_wait_s:g}: write 0 or more")
     require(
         config.provider_key_env_var != "",
         "browser_config.provider_key_env_var is empty: write the name of the environment variable that has the key, as in "

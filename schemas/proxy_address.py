@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 SCHEMES = ("http", "socks5")
-_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+_LABEL = r"[A-Za-z0-9_-]{1,63}"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,10 @@ def is_real(value: float) -> bool:
     return abs(value) <= _FLOAT32
 
 
+LEAST_TEMPERATURE = 0.01
+"""Above 0: vLLM samples with no lower one, and logits that are divided by far less are infinite."""
+
+
 Amount = Annotated[float, Meta(ge=0, le=_FLOAT32)]
 """Seconds, costs."""
 Moment = Annotated[float, Meta(ge=0, le=_YEAR_9999)]

@@ -38,6 +38,7 @@ class SimulationConfig:
     """Share of the tasks that end with the full reward."""
 
     def __post_init__(self) -> None:
+        require(self.seed >= 0, f"simulation_config.seed is {self.seed}: write 0 or more")
         require(self.screenshot_kb >= 1, f"simulation_config.screenshot_kb is {self.screenshot_kb}: write 1 or more")
         require(self.mean_steps >= 1, f"simulation_config.mean_steps is {self.mean_steps}: write 1 or more")
         require(self.max_steps >= 1, f"simulation_config.max_steps is {self.max_steps}: write 1 or more")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from schemas.requirement import require
+from schemas.site import site_of
 
 EVERY_OTHER = "default"
 """In place of a site: every one that is not named."""
@@ -28,14 +29,26 @@ class SiteLimit:
         return bool(self.per_minute or self.in_flight)
 
 
+def require_sites(limits: Mapping[str, SiteLimit]) -> None:
+    """Names under which limits are looked up. Raises `ConfigurationError`."""
+    for name in limits:
+        site = _domain(site_of(name))
+        require(name in (site, EVERY_OTHER), f"browser_config.site_limits names {name!r}: write {site}, which is its site")
+
+
 def limit_of(site: str, limits: Mapping[str, SiteLimit]) -> SiteLimit:
     """Of a site: its own, that of the nearest domain above it that is named, or the one of every other.
 
     Example: `shop.example.org` has the limit of `example.org` where it has none itself.
     """
-    domain = site.partition(":")[0] if site.count(":") == 1 else site
+    domain = _domain(site)
     while domain:
         if domain in limits:
             return limits[domain]
         domain = domain.partition(".")[2]
     return limits.get(EVERY_OTHER, SiteLimit())
+
+
+def _domain(site: str) -> str:
+    """Without its port."""
+    return site.partition(":")[0] if site.count(":") == 1 else site

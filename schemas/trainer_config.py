@@ -89,3 +89,8 @@ class TrainerConfig:
         require(
             0 < self.guard_lr_factor <= 1, f"trainer_config.guard_lr_factor is {self.guard_lr_factor}: write above 0, up to 1"
         )
+
+    @property
+    def trains_vision(self) -> bool:
+        """Whether gradients reach what sees the screenshots."""
+        return self.lora.adapts_screenshots if self.lora.active else "vision" not in self.freeze

@@ -5,8 +5,8 @@ from email.utils import parsedate_to_datetime
 
 from browser_workers.blockages.facts import PageFacts
 from browser_workers.blockages.signs import SIGNS, Sign
-from bus.blocklist import site_of
 from schemas.messages import Blockage
+from schemas.site import site_of
 
 _LONGEST_S = 30 * 86_400.0
 """That a site may ask anybody to stay away for."""
@@ -46,7 +46,7 @@ def retry_after_s(header: str, now_s: float) -> float:
         return min(float(text[:12]), _LONGEST_S)
     try:
         moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return 0.0
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -1,19 +1,18 @@
 """Reads the accessibility tree of a tab, frames included, and has it put into words.
 
-A document with so many elements that Chromium would take seconds for its tree is described by the elements in view alone,
-which the text says.
+A document with so many elements that Chromium would take seconds for its tree, or one that gives way to another meanwhile, is
+described by the elements in view alone, which the text says.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 
+import anyio
 import msgspec
 
 from browser_workers.browser import Box
-from browser_workers.chromium.calls import CallRefused, NoAnswer
-from browser_workers.chromium.elements import Elements
-from browser_workers.chromium.frames import Frame, FrameTree, frame_tree
+from browser_workers.chromium.calls import CallRefused, Json, NoAnswer
+from browser_workers.chromium.elements import Elements, NodeKey
 from browser_workers.chromium.tab import Tab
 from browser_workers.observation.accessibility_text import AccessibleNode, accessibility_text
 from schemas.errors import PageFailed
@@ -23,7 +22,7 @@ _MOST_ELEMENTS = 5000
 """Of a document; Chromium takes about 0.2 s for 1,000."""
 _MOST_FRAMES = 20
 _TREE_S = 10.0
-"""Cap on one document's tree: what scripts and other origins hide is not counted."""
+"""Cap on the trees of all of a page's documents together: what scripts and other origins hide is not counted."""
 _GRID = 1000
 _LEVELLED = frozenset({"heading", "treeitem"})
 _STATES = {
@@ -74,19 +73,22 @@ class Accessibility:
         """The tree in words, once the elements were read; in the rich form with their numbers where the screenshot shows them.
 
         Raises:
-            PageFailed: the page does not answer.
+            PageFailed: the page is gone.
         """
         size = self._elements.size(tab)
         if size is None or size > _MOST_ELEMENTS:
             return self._in_view(tab, "too large a page for its whole tree", numbered=numbered)
         nodes: dict[str, AccessibleNode] = {}
         try:
-            marks = await self._elements.by_backend_node(tab) if self._rich else {}
-            root = await self._read(tab, nodes, marks, numbered=numbered)
-        except NoAnswer:
+            with anyio.fail_after(_TREE_S):
+                marks = await self._elements.by_backend_node(tab) if self._rich else {}
+                root = await self._read(tab, nodes, marks, numbered=numbered)
+        except (NoAnswer, TimeoutError):
             return self._in_view(tab, "a page whose tree takes too long", numbered=numbered)
-        except CallRefused as error:
-            raise PageFailed(f"the accessibility tree cannot be read: {error}") from error
+        except (CallRefused, PageFailed):
+            if tab.failure:
+                raise
+            return self._in_view(tab, "a page that changed while its tree was read", numbered=numbered)
         return accessibility_text(nodes, root, rich=self._rich)
 
     def _in_view(self, tab: Tab, why: str, *, numbered: bool) -> str:
@@ -100,32 +102,36 @@ class Accessibility:
         nodes["all"] = AccessibleNode("RootWebArea", name, tuple(nodes))
         return accessibility_text(nodes, "all", rich=self._rich)
 
-    async def _read(self, tab: Tab, nodes: dict[str, AccessibleNode], marks: Mapping[int, Element], *, numbered: bool) -> str:
+    async def _read(
+        self, tab: Tab, nodes: dict[str, AccessibleNode], marks: Mapping[NodeKey, Element], *, numbered: bool
+    ) -> str:
         """Adds the nodes of every frame; returns the root's key. A frame that goes away meanwhile is left out."""
-        tree = await frame_tree(tab.send)
-        inner: dict[int, str] = {}
+        inner: dict[NodeKey, str] = {}
         root = ""
-        for number, frame in enumerate([*islice(_below(tree), _MOST_FRAMES), tree.frame]):
-            is_main = frame is tree.frame
+        frames = await tab.frames.inside_out(_MOST_FRAMES)
+        for number, placed in enumerate(frames):
+            is_main = placed is frames[-1]
+            frame: Json = {"frameId": placed.frame.id}
             try:
-                answer = await tab.send("Accessibility.getFullAXTree", {"frameId": frame.id}, timeout_s=_TREE_S)
-                owner = None if is_main else (await tab.send("DOM.getFrameOwner", {"frameId": frame.id}))["backendNodeId"]
+                answer = await placed.root.send("Accessibility.getFullAXTree", frame)
+                owner = None if is_main else (await placed.holder.send("DOM.getFrameOwner", frame))["backendNodeId"]
             except CallRefused:
                 if is_main:
                     raise
                 continue
             found = msgspec.convert(answer["nodes"], list[_AxNode])
-            origin = frame.securityOrigin
+            origin = placed.frame.securityOrigin
             for each in found:
-                element = marks.get(each.backendDOMNodeId)
-                node = _accessible(each, str(number), inner.get(each.backendDOMNodeId), origin)
+                key = (placed.root.frame, each.backendDOMNodeId)
+                element = marks.get(key)
+                node = _accessible(each, str(number), inner.get(key), origin)
                 if element is not None:
                     box = _on_grid(element.box, self._viewport)
                     node = replace(node, mark=element.id if numbered else None, box=box)
                 nodes[f"{number}:{each.nodeId}"] = node
             root = f"{number}:{found[0].nodeId}" if found else ""
             if owner is not None:
-                inner[msgspec.convert(owner, int)] = root
+                inner[placed.holder.frame, msgspec.convert(owner, int)] = root
         return root
 
 
@@ -146,13 +152,6 @@ def _accessible(each: _AxNode, frame: str, inner: str | None, origin: str) -> Ac
         description=_text(each.description),
         url=url.removeprefix(origin) or url,
     )
-
-
-def _below(tree: FrameTree) -> Iterator[Frame]:
-    """Innermost first: what a frame holds is known before it."""
-    for child in tree.childFrames:
-        yield from _below(child)
-        yield child.frame
 
 
 def _states(role: str, properties: list[_Property]) -> Iterator[str]:

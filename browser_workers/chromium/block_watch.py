@@ -10,8 +10,8 @@ from browser_workers.browser import Opening
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from browser_workers.network.egress import Egress
-from bus.blocklist import site_of
 from schemas.messages import Blockage
+from schemas.site import site_of
 
 _PAUSE_S = 0.25
 """Before a page that checks its visitor is looked at again."""

@@ -15,6 +15,8 @@ T = TypeVar("T")
 Json = dict[str, object]
 DRIVER_S = 1.0
 """Seconds the driver gets beyond a deadline that it keeps itself."""
+_OF_THE_BROWSER = "Target."
+"""The browser itself answers these: no script can hold them up."""
 
 
 class CallRefused(BrowserError):
@@ -37,6 +39,8 @@ class Calls:
         self._why_gone = why_gone
         """Tells the end of a page from the end of its browser."""
         self._protocol: CDPSession | None = None
+        self._measured: CDPSession | None = None
+        """The session that can tell what the page's main thread has used."""
         self._under_way: set[anyio.CancelScope] = set()
         self._gone = anyio.Event()
 
@@ -76,16 +80,28 @@ class Calls:
 
     async def send(self, method: str, params: Json | None = None, *, timeout_s: float = 0.0) -> Json:
         """A call of the DevTools protocol, for what Playwright has no cheap one for."""
-        protocol = await self.open_session()
-        return await self.call(method, protocol.send(method, params), timeout_s=timeout_s)
+        return await self.call(method, self._sent(method, params), timeout_s=timeout_s)
 
     async def open_session(self) -> CDPSession:
         """The one that `send` uses. It can tell what the page's main thread has used from now on."""
+        return await self.call("a session", self._measuring_session())
+
+    async def _sent(self, method: str, params: Json | None) -> Json:
+        asks_browser = method.startswith(_OF_THE_BROWSER)
+        protocol = await (self._session() if asks_browser else self._measuring_session())
+        return await protocol.send(method, params)
+
+    async def _session(self) -> CDPSession:
         if self._protocol is None:
-            protocol = await self.call("a session", self.page.context.new_cdp_session(self.page))
-            await self.call("Performance.enable", protocol.send("Performance.enable"))
-            self._protocol = protocol
+            self._protocol = await self.page.context.new_cdp_session(self.page)
         return self._protocol
+
+    async def _measuring_session(self) -> CDPSession:
+        protocol = await self._session()
+        if self._measured is not protocol:
+            await protocol.send("Performance.enable")
+            self._measured = protocol
+        return protocol
 
     def forget_session(self) -> None:
         """The next `send` opens another session: an old one may be attached to what is no longer shown."""

@@ -4,6 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 from playwright.async_api import BrowserContext
 from playwright.async_api import Error as PlaywrightError
@@ -17,9 +18,9 @@ from browser_workers.chromium.tab import Tab
 from browser_workers.network.gate import Gate
 from browser_workers.network.reach import Reach
 from browser_workers.network.rules import rules_for
-from bus.blocklist import site_of
 from schemas.browser_config import BrowserConfig
 from schemas.errors import PageFailed
+from schemas.site import site_of
 
 _CLOSE_S = 5.0
 _NOTHING_BYPASSES = "<-loopback>"
@@ -33,10 +34,11 @@ async def open_context(
     rules = rules_for(settings.config, "" if opening.site is not None else opening.url)
     if not running.reaches_gates:
         context = _of_session(running) if running.is_session else await _new_context(running, settings, opening, None)
-        interception = Interception(rules)
+        interception = Interception(rules, context, running.requests)
         try:
-            await running.call("the rules", interception.begin(context), timeout_s=settings.timeout_s)
+            await running.call("the rules", interception.begin(group), timeout_s=settings.timeout_s)
         except BaseException:
+            interception.close()
             with anyio.move_on_after(_CLOSE_S, shield=True), suppress(PlaywrightError):
                 await context.close()
             raise
@@ -54,11 +56,18 @@ async def open_context(
         raise
 
 
+class _Target(msgspec.Struct):
+    browserContextId: str = ""  # noqa: N815
+
+
 async def let_out(running: Chromium, settings: TabSettings, tab: Tab, reach: Reach) -> None:
     """The context's pages may pass their gate from now on. Raises `PageFailed` or `BrowserLost`.
 
     Comes before requests of the context are routed: the driver would answer the gate itself, with nothing.
     """
+    if isinstance(reach, Interception):
+        target = msgspec.convert((await tab.send("Target.getTargetInfo"))["targetInfo"], _Target)
+        reach.context_id = target.browserContextId
     if isinstance(reach, Gate):
         signing_in = sign_in(tab.page, await tab.prepare(), reach)
         await running.call("a way through the gate", signing_in, timeout_s=settings.timeout_s, until_crash=True)

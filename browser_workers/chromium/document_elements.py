@@ -1,6 +1,7 @@
 """The elements that a visitor can act on in one document, and in the documents of other origins that its frames show.
 
-Places are in the viewport of the document itself; documents of its own origin are read by its script.
+Places are in the viewport of the document itself; documents of its own origin are read by its script. Those of another site
+may live in processes of their own.
 """
 
 import json
@@ -10,8 +11,8 @@ import msgspec
 
 from browser_workers.browser import Box
 from browser_workers.chromium.calls import CallRefused
-from browser_workers.chromium.frames import Send
 from browser_workers.chromium.isolated_world import IsolatedWorld
+from browser_workers.chromium.page_frames import LocalRoot, PageFrames
 from schemas.errors import PageFailed
 
 Point = tuple[int, int]
@@ -70,12 +71,17 @@ class _Place(msgspec.Struct):
     x: int = 0
     y: int = 0
     problem: str = ""
+    scrolled: bool = False
+    """It was not in view."""
 
 
 class DocumentElements:
-    def __init__(self, send: Send, frame: str = "", parent: "DocumentElements | None" = None, depth: int = 0) -> None:
-        self.world = IsolatedWorld(send, "elements", frame)
-        self._send = send
+    def __init__(
+        self, frames: PageFrames, root: LocalRoot, frame: str = "", parent: "DocumentElements | None" = None, depth: int = 0
+    ) -> None:
+        self.root = root
+        self.world = IsolatedWorld(root.send, "elements", frame)
+        self._frames = frames
         self._parent = parent
         self._depth = depth
         self._position = 0
@@ -106,33 +112,46 @@ class DocumentElements:
             return found
         replaced: set[int] = set()
         inner: list[Found] = []
-        for position, document in (await self._documents(scan.frames[:_MOST_FRAMES])).items():
-            if elements := await self._read_inside(position, document):
+        for position, frame in (await self._shown(scan.frames[:_MOST_FRAMES])).items():
+            if elements := await self._read_frame(position, frame):
                 replaced.add(position)
                 inner += elements
         return [each for each in found if each.position not in replaced] + inner
 
-    async def _documents(self, positions: list[int]) -> "dict[int, DocumentElements]":
-        """Of the frames at these positions."""
+    async def _shown(self, positions: list[int]) -> dict[int, str]:
+        """Chromium's names of the frames at these positions. Of others nothing is kept."""
         try:
             nodes = await self.world.described(f"{json.dumps(positions)}.map((each) => millraceElements.nodes()[each])")
-        except CallRefused:
+        except (CallRefused, PageFailed):
             return {}
         frames = {positions[index]: node.frameId for index, node in sorted(nodes.items()) if node.frameId}
-        self._inner = {
-            frame: self._inner.get(frame) or DocumentElements(self._send, frame, self, self._depth + 1)
-            for frame in frames.values()
-        }
-        return {position: self._inner[frame] for position, frame in frames.items()}
+        self._inner = {frame: inner for frame, inner in self._inner.items() if frame in frames.values()}
+        return frames
+
+    async def _read_frame(self, position: int, frame: str) -> list[Found]:
+        document = self._inner.get(frame) or self._document(self.root, frame)
+        try:
+            return await self._read_inside(position, document)
+        except (PageFailed, CallRefused):
+            # It lives in another process, or is gone.
+            self._inner.pop(frame, None)
+        root = await self._frames.root_of(frame)
+        if root is None:
+            return []
+        try:
+            return await self._read_inside(position, self._document(root, frame))
+        except (PageFailed, CallRefused):
+            self._inner.pop(frame, None)
+            return []
+
+    def _document(self, root: LocalRoot, frame: str) -> "DocumentElements":
+        document = self._inner[frame] = DocumentElements(self._frames, root, frame, self, self._depth + 1)
+        return document
 
     async def _read_inside(self, position: int, document: "DocumentElements") -> list[Found]:
         document._position = position
-        try:
-            elements = await document.read()
-            inside = await self._inside(position)
-        except (PageFailed, CallRefused):
-            # It lives in another process, or is gone: the frame is all there is.
-            return []
+        elements = await document.read()
+        inside = await self._inside(position)
         if inside is None:
             return []
         middles = [inside.moved(x + width / 2, y + height / 2) for x, y, width, height in (each.box for each in elements)]
@@ -146,14 +165,24 @@ class DocumentElements:
     async def point(self, position: int) -> Point | str:
         """Where a click reaches the element of the last reading now, or why nowhere. Raises `CallRefused`, `PageFailed`."""
         place = await self._locate(position)
+        if place.scrolled and self.root is not self._frames.main:
+            await self._painted()
+            place = await self._locate(position)
         if place.problem or self._parent is None:
             return place.problem or (place.x, place.y)
         point = await self._parent._outside(self._position, place)
         if point is None:
             await self.world.value_here(f"millraceElements.scroll({position})")
+            await self._painted()
             place = await self._locate(position)
             point = None if place.problem else await self._parent._outside(self._position, place)
         return point or place.problem or "is covered"
+
+    async def _painted(self) -> None:
+        """Until what was scrolled is painted: where clicks go in another process is known by what was painted last."""
+        if self._parent is not None:
+            await self._parent._painted()
+        await self.world.value_here("millraceElements.painted()")
 
     async def _outside(self, position: int, place: _Place) -> Point | None:
         """A point in the frame at `position` as the top document counts; None where a click would not reach it."""

@@ -70,12 +70,13 @@ class EffectObserver:
         """The document as it is. Raises `PageFailed` or `BrowserLost`."""
         return msgspec.convert(await self._evaluation.own(f"state({self._tells})"), PageSnapshot)
 
-    async def wait(self, least_s: float) -> PageSnapshot:
-        """The document once it has come to rest, which takes `least_s` seconds at least.
+    async def wait(self, least_s: float, *, scrolled: bool = False) -> PageSnapshot:
+        """The document once it has come to rest, which takes `least_s` seconds at least. `scrolled`: by the input before.
 
         Raises `CallRefused` when another takes its place, and what `look` does.
         """
-        seen = await self._evaluation.own_here(f"settle({self._tells}, {least_s * 1000:.0f}, {_PAGE_CAP_MS})")
+        given = f"{self._tells}, {least_s * 1000:.0f}, {_PAGE_CAP_MS}, {str(scrolled).lower()}"
+        seen = await self._evaluation.own_here(f"settle({given})")
         return msgspec.convert(seen, PageSnapshot)
 
     def report(self, snapshot: PageSnapshot | None) -> Effect:

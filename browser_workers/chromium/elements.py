@@ -3,27 +3,29 @@
 A number names an element of the tab's last reading for as long as its document is there, wherever it has moved since.
 """
 
+from contextlib import suppress
 from weakref import WeakKeyDictionary
 
-from browser_workers.chromium.calls import CallRefused, Json
+from browser_workers.chromium.calls import CallRefused
 from browser_workers.chromium.document_elements import DocumentElements, Found, Point
+from browser_workers.chromium.isolated_world import Node
 from browser_workers.chromium.listeners import Listeners
 from browser_workers.chromium.tab import Tab
 from browser_workers.observation.reading_order import reading_order
+from schemas.errors import PageFailed
 from schemas.messages import Element
 
 _MOST_ELEMENTS = 500
+NodeKey = tuple[str, int]
+"""Of a node of the page: the root of its process and Chromium's number of it there."""
 
 
 class _Reading:
     """Of one tab."""
 
     def __init__(self, tab: Tab) -> None:
-        async def send(method: str, params: Json) -> Json:
-            return await tab.send(method, params)
-
-        self.document = DocumentElements(send)
-        self.listeners = Listeners(send, self.document.world)
+        self.document = DocumentElements(tab.frames, tab.frames.main)
+        self.listeners = Listeners(tab.send, self.document.world)
         self.elements: tuple[Element, ...] = ()
         self.found: list[Found] = []
         """What the elements are, in the same order."""
@@ -60,17 +62,17 @@ class Elements:
         document = self._reading(tab).document
         return document.size if document.complete else None
 
-    async def by_backend_node(self, tab: Tab) -> dict[int, Element]:
-        """Those of the last reading by Chromium's own number of their node. Raises `CallRefused`, `PageFailed`."""
+    async def by_backend_node(self, tab: Tab) -> dict[NodeKey, Element]:
+        """Those of the last reading, but for those of documents that have gone since or do not answer."""
         reading = self._reading(tab)
-        nodes = {
-            document: await document.world.described("millraceElements.nodes()")
-            for document in dict.fromkeys(each.document for each in reading.found)
-        }
+        nodes: dict[DocumentElements, dict[int, Node]] = {}
+        for document in dict.fromkeys(each.document for each in reading.found):
+            with suppress(CallRefused, PageFailed):
+                nodes[document] = await document.world.described("millraceElements.nodes()")
         return {
-            node.backendNodeId: element
+            (found.document.root.frame, node.backendNodeId): element
             for element, found in zip(reading.elements, reading.found, strict=True)
-            if (node := nodes[found.document].get(found.position)) is not None
+            if (node := nodes.get(found.document, {}).get(found.position)) is not None
         }
 
     async def point_of_element(self, tab: Tab, number: int) -> Point | str:

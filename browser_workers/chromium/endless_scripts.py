@@ -1,18 +1,18 @@
 """Ends scripts that keep a page from answering, so that the rest of the page can be observed.
 
-Invariant: only a page that was asked, and did not answer although it was not about to be left and its main thread ran, has its
-script ended. That it ran is seen by its processor time: on a machine that is full a page may well be waiting for its turn, and
-one that waits for an answer of its site's runs nothing either.
+Invariant: only a page, or a frame in a process of its own, that was asked and did not answer although its page was not about
+to be left and its main thread ran, has its script ended. That it ran is seen by its processor time: on a machine that is full
+a page may well be waiting for its turn, and one that waits for an answer of its site's runs nothing either.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import msgspec
 
-from browser_workers.chromium.calls import Json
 from browser_workers.chromium.page_events import PageEvents
+from browser_workers.chromium.page_frames import QUESTION, LocalRoot
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from bus.background import background
@@ -23,7 +23,6 @@ _SCRIPT_S = 10.0
 _RUNNING = 0.1
 """Share of the time that it may keep its page waiting which a script must have run. One that gets less of a full machine is
 waited for until it has had that much."""
-_QUESTION: Json = {"expression": "0", "returnByValue": True}
 
 
 class _Metric(msgspec.Struct):
@@ -43,6 +42,10 @@ class EndlessScripts:
     async def ended(self) -> AsyncIterator[None]:
         """While the context is open, no script of a tab that is in front, or was when it was entered, lasts for ever."""
         acted_on = self._windows.front
+        if acted_on is not None:
+            with suppress(BrowserError):
+                # What a frame's process uses can be told only where that was asked for before it hung.
+                await acted_on.frames.roots()
 
         async def keep() -> None:
             while True:
@@ -59,39 +62,44 @@ class EndlessScripts:
         try:
             with anyio.move_on_after(self._after_s / 2) as patience:
                 await tab.prepare()
-            if patience.cancelled_caught:
-                # Its process is busy with a tab that is in nobody's way, or with one that is asked as well.
-                return
-            await self._ask(tab)
+                roots = await tab.frames.roots()
         except BrowserError:
             # Whoever uses the tab is told.
             return
+        if patience.cancelled_caught:
+            # Its process is busy with a tab that is in nobody's way, or with one that is asked as well.
+            return
+        for root in roots:
+            # One after the other: where several have one process, all of them answer once the first one's script is ended.
+            with suppress(BrowserError):
+                await self._ask(tab, root)
 
-    async def _ask(self, tab: Tab) -> None:
+    async def _ask(self, tab: Tab, root: LocalRoot) -> None:
         wait_s = self._after_s / 2
-        before_s = await self._processor_s(tab)
+        before_s = await self._processor_s(root)
 
         async def end_when_it_ran() -> None:
             await anyio.sleep(wait_s)
             while True:
-                ran_s = await self._processor_s(tab) - before_s
+                ran_s = await self._processor_s(root) - before_s
                 if ran_s >= _RUNNING * wait_s and tab.loading.navigation is None:
-                    await self._end(tab)
+                    await self._end(root)
                     return
                 await anyio.sleep(wait_s / 10)
 
         async with background(end_when_it_ran):
-            await tab.send("Runtime.evaluate", _QUESTION, timeout_s=2 * self._after_s)
+            await root.ask("Runtime.evaluate", QUESTION, timeout_s=2 * self._after_s)
 
-    async def _processor_s(self, tab: Tab) -> float:
-        """What the page's main thread has used until now. Chromium interrupts a script to say it."""
-        answer = await tab.send("Performance.getMetrics", timeout_s=self._after_s)
+    async def _processor_s(self, root: LocalRoot) -> float:
+        """What the main thread of its process has used until now. Chromium interrupts a script to say it."""
+        answer = await root.ask("Performance.getMetrics", timeout_s=self._after_s)
         metrics = msgspec.convert(answer["metrics"], list[_Metric])
         return next((metric.value for metric in metrics if metric.name == "ThreadTime"), 0.0)
 
-    async def _end(self, tab: Tab) -> None:
-        self._page_events.note(f"the page's script did not return within {self._after_s:g} s and was ended")
+    async def _end(self, root: LocalRoot) -> None:
+        whose = "a frame's" if root.frame else "the page's"
+        self._page_events.note(f"{whose} script did not return within {self._after_s:g} s and was ended")
         try:
-            await tab.send("Runtime.terminateExecution", timeout_s=self._after_s)
+            await root.ask("Runtime.terminateExecution", timeout_s=self._after_s)
         except BrowserError:
             return

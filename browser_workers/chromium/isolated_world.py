@@ -121,6 +121,7 @@ class IsolatedWorld:
             "expression": expression,
             "contextId": context,
             "returnByValue": by_value,
+            "awaitPromise": by_value,
             "objectGroup": self._name,
         }
         answer = msgspec.convert(await self._send("Runtime.evaluate", params), _Answer)

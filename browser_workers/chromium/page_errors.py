@@ -16,6 +16,11 @@ MOST = 20
 _TEXT_LIMIT = 200
 _BAD_STATUS = 400
 _MORE = "and others"
+MOST_SAID = 200
+"""Things that the console shows between two actions, after which it is not listened to: each costs the driver and this process
+more than it costs the page."""
+_LONG = 16 * 1024
+"""Characters from which on one counts by these instead (`process/kept.py`)."""
 _GIVEN_UP = "net::ERR_ABORTED"
 """The page itself went on without the answer."""
 _SAID_OF_REQUESTS = "Failed to load resource"
@@ -26,10 +31,13 @@ class PageErrors:
     """Of one browser context."""
 
     def __init__(self, context: BrowserContext, *, listens: bool) -> None:
+        self._context = context
+        self._listens = listens
+        self._end_listening: Callable[[], None] | None = None
+        """To the console."""
         self.begin()
         if listens:
             heard: dict[str, Callable[..., None]] = {
-                "console": self._on_console,
                 "weberror": self._on_exception,
                 "requestfailed": self._on_unanswered,
                 "response": self._on_response,
@@ -43,11 +51,18 @@ class PageErrors:
         """Lines, and how often each came."""
         self._told: Counter[str] = Counter()
         """Of them, what was read."""
+        self._listen_to_console()
 
     def begin_action(self) -> None:
         """What was read is known; what came since is told after the action."""
         self._met -= self._told
         self._told.clear()
+        self._listen_to_console()
+
+    def _listen_to_console(self) -> None:
+        self._num_said = 0
+        if self._listens and self._end_listening is None:
+            self._end_listening = listen(self._context, "console", self._on_console)
 
     def read(self) -> tuple[str, ...]:
         """What is not known yet, a line each."""
@@ -61,6 +76,13 @@ class PageErrors:
     # events -----------------------------------------------------------------------------------------------------------
 
     def _on_console(self, message: ConsoleMessage) -> None:
+        num_shown = max(1, len(message.args))
+        if len(message.text) < _LONG * num_shown:
+            self._num_said += num_shown
+        if self._num_said > MOST_SAID and self._end_listening is not None:
+            self._end_listening()
+            self._end_listening = None
+            self._met[_MORE] += 1
         if message.type == "error" and not message.text.startswith(_SAID_OF_REQUESTS):
             self._note(f"console: {message.text[:_TEXT_LIMIT]}")
 

@@ -167,7 +167,8 @@ class PageStability:
         """The page as it is; with `rest_s`, once it has come to rest, which takes so many seconds at least."""
         if not self.opening.feedback and not self.loading.strayed:
             return await self._look_at_own()
-        self._snapshot = await (self._observer.look() if rest_s is None else self._observer.wait(rest_s))
+        observer = self._observer
+        self._snapshot = await (observer.look() if rest_s is None else observer.wait(rest_s, scrolled=self._scrolls))
         self.side_effects = (*self.side_effects, *self._snapshot.side_effects)[-_MAX_ASIDES:]
         environment = None if self.opening.probe == "null" else await self._evaluation.page(self.opening.probe)
         return PageState(url=self._snapshot.url, title=self._snapshot.title, environment=_environment(environment))

@@ -77,14 +77,15 @@ class Paging:
         return _NOTHING
 
     def _at(self, position: int | None) -> Tab | str:
-        """The tab at a position from 1, or what is wrong with it."""
-        tabs = self._windows.tabs
+        """The tab at a position from 1 of the last observation, or what is wrong with it."""
+        tabs = self._windows.listed or self._windows.tabs
         if position is None:
             return "needs the number of a tab"
-        if 1 <= position <= len(tabs):
-            return tabs[position - 1]
-        there_are = "there is only tab 1" if len(tabs) == 1 else f"there are tabs 1 to {len(tabs)}"
-        return f"{position} names no tab: {there_are}"
+        if not 1 <= position <= len(tabs):
+            there_are = "there is only tab 1" if len(tabs) == 1 else f"there are tabs 1 to {len(tabs)}"
+            return f"{position} names no tab: {there_are}"
+        tab = tabs[position - 1]
+        return tab if tab in self._windows.tabs else f"{position} names a tab that is closed by now"
 
     def _address(self, text: str) -> str:
         site, text = self.opening.site, text.strip()

@@ -24,9 +24,9 @@ from browser_workers.chromium.site_routes import answer
 from browser_workers.chromium.windows import Windows
 from browser_workers.limits import Limits
 from browser_workers.network.reach import Reach
-from bus.blocklist import site_of
 from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, Blockage
+from schemas.site import site_of
 
 _CLOSE_S = 5.0
 _BOUNDS = Path(__file__).parent / "scripts" / "bounds.js"

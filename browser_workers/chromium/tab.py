@@ -19,6 +19,7 @@ from browser_workers.chromium.document_limit import DocumentLimit
 from browser_workers.chromium.evaluation import LOAD_CAP_S, Evaluation
 from browser_workers.chromium.loading import Loading
 from browser_workers.chromium.navigation import Navigation
+from browser_workers.chromium.page_frames import PageFrames
 from browser_workers.chromium.page_stability import SETTLE_CAP_S, PageStability
 from browser_workers.chromium.settings import TabSettings
 from schemas.errors import BrowserError
@@ -48,6 +49,7 @@ class Tab:
         self._settings = settings
         self._calls = Calls(page, why_gone, timeout_s=settings.timeout_s)
         self.call, self.send = self._calls.call, self._calls.send
+        self.frames = PageFrames(page, self._calls)
         origin = opening.site.origin if opening.site is not None else ""
         self.loading = Loading(page, origin, settings.why_blocked, loading=loading)
         self.navigation = Navigation(self._calls, self.loading, settings.why_blocked)

@@ -47,6 +47,8 @@ class Windows:
     ) -> None:
         self.tabs: list[Tab] = []
         """In the order in which they were opened."""
+        self.listed: tuple[Tab, ...] = ()
+        """Those of the last observation: a policy counts in these."""
         self.num_opened = 0
         self._recent: list[Tab] = []
         """The same, the active one last."""
@@ -67,6 +69,7 @@ class Windows:
         self._failure: BrowserError = PageFailed("the page is gone")
         self._is_over = False
         self._context = context
+        running.kept.watch(context, self._give_up)
         listen(context, "page", self._on_page, self._give_up)
         listen(context, "request", self._on_request, self._give_up)
         listen(context, "requestfinished", self._on_request_over, self._give_up)
@@ -77,6 +80,7 @@ class Windows:
         self._opening = opening
         for tab in self.tabs:
             tab.opening = opening
+        self.listed = ()
         self._num_refused = 0
         self.begin_action()
 
@@ -88,6 +92,7 @@ class Windows:
     def end(self) -> None:
         """The episode is over: whatever closes from now on is no failure."""
         self._is_over = True
+        self._running.kept.forget(self._context)
 
     @property
     def front(self) -> Tab | None:
@@ -109,11 +114,12 @@ class Windows:
         """The active tab's, with the list of all tabs when there are several."""
         tab = await self.active()
         state = await tab.state()
-        if len(self.tabs) < 2:
+        # Tabs may open and close while this is asked.
+        self.listed = tuple(self.tabs)
+        if len(self.listed) < 2:
             return state
         shown = BrowserTab(title=state.title, url=state.url, active=True)
-        # Tabs may open and close while this is asked.
-        return replace(state, tabs=tuple([shown if each is tab else await _listed(each) for each in tuple(self.tabs)]))
+        return replace(state, tabs=tuple([shown if each is tab else await _listed(each) for each in self.listed]))
 
     async def opened(self, num_opened: int) -> None:
         """Waits a moment for one more window than `num_opened`, whose coming a page has announced."""

@@ -1,6 +1,7 @@
 """Reads the parameters of a level from a task's website; whatever is wrong gets a sentence that says what to write instead."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from fractions import Fraction
@@ -12,6 +13,8 @@ from browser_workers.suites import UnknownWebsite
 Number = TypeVar("Number", int, float)
 _LARGEST_SEED = 2**53 - 1
 """The page's script has to hold it."""
+_SHARE = re.compile(r"[0-9]{0,20}[./]?[0-9]{0,20}")
+"""A page's address is written by anybody, and a `Fraction` of a large exponent takes hours."""
 
 
 class Query:
@@ -41,7 +44,7 @@ class Query:
     def share(self, name: str, default: float, high: float) -> float:
         """Of 1, also as a fraction: `2/3`."""
         wanted = f"a number from 0 to {high:g}, as in {name}=0.2 or {name}=1/5"
-        return self._number(name, lambda text: float(Fraction(text)), default, 0.0, high, wanted)
+        return self._number(name, _share, default, 0.0, high, wanted)
 
     def reward(self, name: str) -> float:
         """0 where it is not said."""
@@ -84,3 +87,10 @@ class Query:
         if not (math.isfinite(number) and low <= number <= high):
             raise self.wrong(name, wanted)
         return number
+
+
+def _share(text: str) -> float:
+    """Raises `ValueError` or `ZeroDivisionError`."""
+    if not _SHARE.fullmatch(text):
+        raise ValueError("not a decimal number, nor a fraction")
+    return float(Fraction(text))

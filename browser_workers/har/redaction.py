@@ -20,35 +20,36 @@ _HEADERS = frozenset({"cookie", "cookie2", "set-cookie", "set-cookie2", "proxy-a
 _ADDRESSES = frozenset({"referer", "location", "content-location", "origin"})
 """Headers whose values are addresses."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_SECRET_WORDS = frozenset(
-    {
-        "apikey",
-        "auth",
-        "authorization",
-        "credential",
-        "credentials",
-        "csrf",
-        "cvc",
-        "cvv",
-        "jwt",
-        "otp",
-        "pass",
-        "passcode",
-        "passphrase",
-        "passwd",
-        "password",
-        "passwords",
-        "pin",
-        "pwd",
-        "secret",
-        "session",
-        "sessionid",
-        "sid",
-        "token",
-        "tokens",
-    }
+_WHOLE = frozenset({"pass", "pin", "session", "sid"})
+"""Words that mean a secret alone, and little as a part of others."""
+_ENDINGS = ("auth", "otp", "secret", "secrets", "token", "tokens", "userpass")
+_PARTS = (
+    "accesskey",
+    "apikey",
+    "authcode",
+    "authkey",
+    "authorization",
+    "cardnumber",
+    "credential",
+    "csrf",
+    "cvc",
+    "cvv",
+    "formkey",
+    "jwt",
+    "oauth",
+    "passcode",
+    "passphrase",
+    "passwd",
+    "password",
+    "pincode",
+    "privatekey",
+    "pwd",
+    "secretkey",
+    "sessid",
+    "sessionid",
+    "xsrf",
 )
-_SECRET_PAIRS = frozenset({("api", "key"), ("access", "key"), ("private", "key"), ("form", "key"), ("card", "number")})
+"""Of a word; or two words that stand beside each other, as in `api-key`."""
 _FORM, _MULTIPART, _JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 _DEEPEST = 40
 
@@ -56,7 +57,9 @@ _DEEPEST = 40
 def is_secret(name: str) -> bool:
     """Whether a header, parameter or field of this name holds what nobody else may have, as `user[password]` does."""
     words = [word.lower() for word in _WORDS.findall(name)]
-    return not _SECRET_WORDS.isdisjoint(words) or not _SECRET_PAIRS.isdisjoint(itertools.pairwise(words))
+    if any(word in _WHOLE or word.endswith(_ENDINGS) or any(part in word for part in _PARTS) for word in words):
+        return True
+    return any(one + other in _PARTS for one, other in itertools.pairwise(words))
 
 
 def headers_without(headers: Headers) -> Headers:

@@ -1,7 +1,7 @@
 """The two ends of one way through the gate: whoever called, and the site that it is led to.
 
 Invariants: who has not shown the password is told to, and nothing else; one call leads to one site, whatever is asked for
-later on it.
+later on it, and by one connection, however many are opened for it.
 """
 
 import asyncio
@@ -146,7 +146,7 @@ class Caller(End):
                 await self._keeper.connect(self, target)
 
     def join(self, site: Callee) -> None:
-        if self.transport.is_closing() or self._first is None:
+        if self.transport.is_closing() or self._first is None or self.other is not None:
             site.transport.abort()
             return
         join(self, site)

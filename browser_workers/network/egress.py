@@ -5,8 +5,10 @@ cool-down is over, and one that a site has blocked to none that begins on that s
 """
 
 import hashlib
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import structlog
@@ -17,9 +19,9 @@ from schemas.proxy_address import ProxyAddress
 
 _log = structlog.get_logger()
 _MOST_SILENT = 3
-"""Times in a row that a proxy may leave without an answer: each may be the site's doing."""
+"""Connections in a row that a proxy may leave without an answer: each may be the site's doing."""
 _SILENT_S = 4.0
-"""Whoever waited for so long in vain counts too: of several addresses each gets a part of the time."""
+"""Whoever waited for so long in vain, and went, counts too."""
 
 
 @dataclass(eq=False, slots=True)
@@ -140,21 +142,49 @@ class Egress:
         """Whether `host` is connected to directly."""
         return self._egresses.excepts(host)
 
+    @contextmanager
+    def passage(self) -> Iterator["Passage"]:
+        """For one connection, whatever addresses are tried for it: how the proxy did is noted once, at the end."""
+        passage = Passage(self._state.proxy, looks_up=self.looks_up)
+        try:
+            yield passage
+        finally:
+            if (failure := passage.failure) is not None:
+                self._egresses.note_failure(self._state, failure)
+            elif passage.was_answered:
+                self._egresses.note_answer(self._state)
+
+
+class Passage:
+    """One connection's, through a proxy. A site that leaves one address without an answer is not the proxy's silence."""
+
+    def __init__(self, proxy: ProxyAddress, *, looks_up: bool) -> None:
+        self.looks_up = looks_up
+        self.was_answered = False
+        self._proxy = proxy
+        self._asked_at = math.inf
+        self._failure: ProxyFailed | None = None
+
     async def connect(self, end: Callable[[], End], host: str, port: int) -> End:
         """Raises `ProxyFailed` for what is the proxy's fault, else `OSError`."""
-        began = time.monotonic()
+        self._asked_at = min(self._asked_at, time.monotonic())
         try:
-            joined = await through(self._state.proxy, end, host, port)
+            joined = await through(self._proxy, end, host, port)
         except ProxyFailed as failure:
-            self._egresses.note_failure(self._state, failure)
+            self._failure = failure
             raise
         except OSError:
-            self._egresses.note_answer(self._state)
+            self.was_answered = True
             raise
-        except BaseException:
-            if (waited_s := time.monotonic() - began) >= _SILENT_S:
-                silent = ProxySilent(f"the proxy {self.name} did not answer within {waited_s:.0f} s")
-                self._egresses.note_failure(self._state, silent)
-            raise
-        self._egresses.note_answer(self._state)
+        self.was_answered = True
         return joined
+
+    @property
+    def failure(self) -> ProxyFailed | None:
+        """The proxy's, as far as is known."""
+        if self._failure is not None and not isinstance(self._failure, ProxySilent):
+            return self._failure
+        waited_s = time.monotonic() - self._asked_at
+        if self.was_answered or (self._failure is None and waited_s < _SILENT_S):
+            return None
+        return self._failure or ProxySilent(f"the proxy {self._proxy.name} did not answer within {waited_s:.0f} s")

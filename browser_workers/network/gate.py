@@ -11,6 +11,8 @@ import hmac
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from http import HTTPStatus
 
 import anyio
@@ -21,22 +23,24 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from browser_workers.network.addresses import Address, Kind, kind
 from browser_workers.network.caller import Callee, Caller
-from browser_workers.network.egress import Egress
+from browser_workers.network.egress import Egress, Passage
 from browser_workers.network.names import Names, TooManyNames
 from browser_workers.network.outside import Network
 from browser_workers.network.pipe import End
 from browser_workers.network.played_site import connect_played
+from browser_workers.network.race import first
 from browser_workers.network.refusals import Refusals
 from browser_workers.network.requests import Target
 from browser_workers.network.rules import Endpoint, Rules, endpoint, normal_host
 from browser_workers.network.tunnel import ProxyFailed
 from browser_workers.site import Site
+from bus.fault import Fault, unforeseen
 
 _log = structlog.get_logger()
 _CONNECT_S = 15.0
 """For the look-up and all addresses together."""
-_ADDRESS_S = 5.0
-"""For one address of several."""
+_MOST_ADDRESSES = 8
+"""Of one name, that a connection may be tried at."""
 _IDLE_S = 300.0
 _STRANGER_S = 20.0
 """For the password."""
@@ -87,6 +91,7 @@ class Gate:
         self._refusals = Refusals()
         self._num_logged = 0
         self._was_warned = False
+        self._faults: set[Fault] = set()
         self._ends: set[End] = set()
         self._strangers: dict[Caller, None] = {}
         """In the order in which they called."""
@@ -207,8 +212,11 @@ class Gate:
         """Joins a caller to where it wants to go, or says why not."""
         host, port = normal_host(target.host), target.port
         status, reason = HTTPStatus.GATEWAY_TIMEOUT, f"{host}:{port} did not answer within {_CONNECT_S:g} s"
-        with anyio.move_on_after(_CONNECT_S):
-            status, reason = await self._reach(caller, host, port)
+        try:
+            with anyio.move_on_after(_CONNECT_S):
+                status, reason = await self._reach(caller, host, port)
+        except Exception as error:  # noqa: BLE001 - a bulkhead: one connection fails, not the browser with all episodes
+            status, reason = HTTPStatus.BAD_GATEWAY, f"{host}:{port} cannot be reached: unexpected {self._met(error)}"
         if status is HTTPStatus.OK:
             self._refusals.forget(host)
             return
@@ -218,25 +226,35 @@ class Gate:
             _log.info("host_refused", host=host, port=port, reason=reason)
         caller.refuse(status)
 
+    def _met(self, error: Exception) -> Fault:
+        """Logs each kind of fault once: a page can meet one any number of times."""
+        fault = Fault.of(unforeseen(error) or error)
+        if fault not in self._faults:
+            self._faults.add(fault)
+            _log.error("connection_failed", error=fault.error, place=fault.place, exc_info=error)
+        return fault
+
     async def _reach(self, caller: Caller, host: str, port: int) -> tuple[HTTPStatus, str]:
         if self._site is not None and Endpoint(host, port) == self._played:
             return await self._play(caller, self._site)
-        try:
-            ways = await self._ways(host, port)
-        except _Refused as refused:
-            return refused.status, refused.reason
-        return await self._join(caller, host, port, ways)
+        egress = self.egress if self.egress is not None and not self.egress.excepts(host) else None
+        with nullcontext() if egress is None else egress.passage() as passage:
+            try:
+                ways = await self._ways(host, port, passage)
+            except _Refused as refused:
+                return refused.status, refused.reason
+            return await self._join(caller, host, port, ways)
 
-    async def _ways(self, host: str, port: int) -> list[_Way]:
+    async def _ways(self, host: str, port: int, passage: Passage | None) -> list[_Way]:
         """In the order in which they are to be tried. Raises `_Refused`."""
         if reason := self._rules.refusal(host, port):
             raise _Refused(HTTPStatus.FORBIDDEN, reason)
-        egress = self.egress if self.egress is not None and not self.egress.excepts(host) else None
-        if egress is None or not egress.looks_up or self._rules.is_looked_up_here(host):
-            return [self._way(egress, address, port) for address in await self._permitted(host, port)]
+        if passage is None or not passage.looks_up or self._rules.is_looked_up_here(host):
+            permitted = await self._permitted(host, port)
+            return [partial(self._connect, host, port, address, passage) for address in permitted[:_MOST_ADDRESSES]]
         if reason := self._rules.refusal_of_private_name(host):
             raise _Refused(HTTPStatus.FORBIDDEN, reason)
-        return [_through(egress, host, port)]
+        return [lambda end: passage.connect(end, host, port)]
 
     async def _permitted(self, host: str, port: int) -> list[Address]:
         """Raises `_Refused`."""
@@ -252,10 +270,13 @@ class Gate:
             raise _Refused(HTTPStatus.FORBIDDEN, next(iter(reasons.values())))
         return permitted
 
-    def _way(self, egress: Egress | None, address: Address, port: int) -> _Way:
-        if egress is not None and kind(address) is Kind.PUBLIC:
-            return _through(egress, str(address), port)
-        return lambda end: self._network.connect(end, address, port)
+    async def _connect(self, host: str, port: int, address: Address, passage: Passage | None, end: Callable[[], End]) -> End:
+        if passage is not None and kind(address) is Kind.PUBLIC:
+            connected = await passage.connect(end, str(address), port)
+        else:
+            connected = await self._network.connect(end, address, port)
+        self._names.answered(host, address)
+        return connected
 
     async def _play(self, caller: Caller, site: Site) -> tuple[HTTPStatus, str]:
         try:
@@ -266,17 +287,18 @@ class Gate:
 
     async def _join(self, caller: Caller, host: str, port: int, ways: Sequence[_Way]) -> tuple[HTTPStatus, str]:
         failed = HTTPStatus.GATEWAY_TIMEOUT, f"{host}:{port} did not answer"
-        for way in ways:
+
+        async def joined_by(way: _Way) -> tuple[HTTPStatus, str] | None:
+            nonlocal failed
             try:
-                with anyio.move_on_after(_ADDRESS_S if len(ways) > 1 else _CONNECT_S):
-                    return self._joined(await way(lambda: Callee(self, caller)))
-            except ProxyFailed as error:
-                return HTTPStatus.BAD_GATEWAY, f"{host}:{port} cannot be reached: {error}"
-            except ConnectionRefusedError:
-                failed = HTTPStatus.BAD_GATEWAY, f"{host}:{port} refused the connection"
+                end = await way(lambda: Callee(self, caller))
             except OSError as error:
-                failed = HTTPStatus.BAD_GATEWAY, f"{host}:{port} cannot be reached: {error.strerror or error}"
-        return failed
+                failed = HTTPStatus.BAD_GATEWAY, f"{host}:{port} {_told(error)}"
+                return failed if isinstance(error, ProxyFailed) and caller.other is None else None
+            # Where another way was joined a moment before, that one is about to say so.
+            return None if end.other is None and caller.other is not None else self._joined(end)
+
+        return await first([partial(joined_by, way) for way in ways]) or failed
 
     @staticmethod
     def _joined(end: End) -> tuple[HTTPStatus, str]:
@@ -285,5 +307,7 @@ class Gate:
         return HTTPStatus.TOO_MANY_REQUESTS, f"the episode has {_MAX_CONNECTIONS} connections already"
 
 
-def _through(egress: Egress, host: str, port: int) -> _Way:
-    return lambda end: egress.connect(end, host, port)
+def _told(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "refused the connection"
+    return f"cannot be reached: {error.strerror or error}"

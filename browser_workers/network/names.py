@@ -3,8 +3,9 @@
 Invariant: a name that was found has the same addresses as long as the episode lasts, however often and wherever it moves.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 
 import anyio
 import anyio.to_thread
@@ -43,7 +44,18 @@ class Names:
         name = self._known.setdefault(host, _Name())
         async with name.lock:
             if not name.addresses:
-                name.addresses = await anyio.to_thread.run_sync(
-                    self._look_up, host, abandon_on_cancel=True, limiter=self._limiter
-                )
+                found = await anyio.to_thread.run_sync(self._look_up, host, abandon_on_cancel=True, limiter=self._limiter)
+                name.addresses = in_turn(found)
         return name.addresses
+
+    def answered(self, host: str, address: Address) -> None:
+        """It is tried first from now on."""
+        if (name := self._known.get(host)) is not None:
+            name.addresses = (address, *(each for each in name.addresses if each != address))
+
+
+def in_turn(addresses: Sequence[Address]) -> tuple[Address, ...]:
+    """IPv6 and IPv4 by turns, the first one's kind first (RFC 8305, section 4)."""
+    of_first = [each for each in addresses if each.version == addresses[0].version]
+    others = [each for each in addresses if each.version != addresses[0].version]
+    return tuple(each for each in chain.from_iterable(zip_longest(of_first, others)) if each is not None)

@@ -9,7 +9,7 @@ from browser_workers.network.rules import normal_host
 from schemas.browser_config import BrowserConfig
 from schemas.browser_requirements import FROM_ENVIRONMENT
 from schemas.errors import ConfigurationError
-from schemas.private_file import require_private
+from schemas.private_file import read_private
 from schemas.proxy_address import ProxyAddress, parse_proxy
 
 _VARIABLES = ("https_proxy", "http_proxy", "all_proxy")
@@ -36,8 +36,7 @@ def _from_file(file: str) -> list[ProxyAddress]:
     if not file:
         return []
     path = Path(file).expanduser()
-    require_private(path)
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [line.strip() for line in read_private(path).split("\n")]
     proxies = [_parsed(line, f"line {number} of {path}") for number, line in enumerate(lines, 1) if line and line[0] != "#"]
     if not proxies:
         raise ConfigurationError(f"browser_config.proxies_file: {path} has no proxy: write one a line")

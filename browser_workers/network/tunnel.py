@@ -20,6 +20,8 @@ from schemas.proxy_address import ProxyAddress
 _ANSWER_S = 12.0
 """Less than the gate gives a connection, so that it is known whose silence it was."""
 _PIECE = 4096
+_LONGEST = 255
+"""Characters of a user or a password for which SOCKS has room (RFC 1929)."""
 
 
 class ProxyFailed(OSError):
@@ -46,6 +48,8 @@ async def through(proxy: ProxyAddress, end: Callable[[], End], host: str, port: 
 
 
 async def _socks(proxy: ProxyAddress, host: str, port: int) -> socket.socket:
+    if not all(said.isascii() and len(said) <= _LONGEST for said in (proxy.user, proxy.password)):
+        raise ProxyFailed(f"the proxy {proxy.name} takes users and passwords of at most {_LONGEST} ASCII characters alone")
     asking = Proxy(ProxyType.SOCKS5, proxy.host, proxy.port, proxy.user or None, proxy.password if proxy.user else None)
     try:
         connected: socket.socket = await asking.connect(host, port, timeout=_ANSWER_S)
@@ -57,6 +61,10 @@ async def _socks(proxy: ProxyAddress, host: str, port: int) -> socket.socket:
         # What it answers about the site has a code, what it answers about whoever asks has none.
         said = f"the proxy {proxy.name} answered: {error}"
         raise (ProxyFailed(said) if error.error_code is None else _Refused(said)) from error
+    except UnicodeDecodeError as error:
+        raise ProxyFailed(f"the proxy {proxy.name} answered what is no SOCKS") from error
+    except ValueError as error:
+        raise _Refused(f"{host} is a name that the proxy {proxy.name} cannot be told") from error
     return connected
 
 

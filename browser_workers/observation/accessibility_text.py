@@ -16,6 +16,8 @@ from browser_workers.browser import Box
 MAX_LINES = 500
 MAX_CHARACTERS = 16_000
 _NAME_LIMIT = 200
+_LONGEST = 500
+"""Characters of a name that are looked at: a page may give thousands of nodes names of a million."""
 _DEEPEST = 20
 """Levels that are indented; deeper ones stand below each other."""
 
@@ -164,7 +166,7 @@ def _rich(line: _Line) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(text[:_LONGEST].split())
 
 
 def _short(text: str) -> str:

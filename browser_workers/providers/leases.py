@@ -143,9 +143,10 @@ class Leases:
                 return await self._open(episode)
             except BrowserLost as error:
                 num_tried += 1
-                pause_s = self._pause_s(error, num_tried)
-                if time.monotonic() - began + pause_s > self._wait_s:
+                left_s = began + self._wait_s - time.monotonic()
+                if left_s <= 0:
                     raise
+                pause_s = min(self._pause_s(error, num_tried), left_s)
                 _log.info("session_awaited", reason=str(error), seconds=round(pause_s, 1))
                 await anyio.sleep(pause_s)
                 self._figures.add("session_wait_s", pause_s)

@@ -16,6 +16,7 @@ from bus.jetstream import connect as connect_bus
 from bus.jetstream.api import STREAM_NOT_FOUND, ApiError, Response, ask
 from bus.jetstream.bus import require_jetstream
 from bus.jetstream.link import open_link
+from bus.jetstream.retrying import RetryLimits, retried
 from bus.server import is_served, nats_server
 from bus.server.embedded import served_runs
 from bus.server.locate import address_for
@@ -25,7 +26,8 @@ from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError, NotPermitted
 from schemas.ids import RunName
 
-_HELLO_S = 5.0
+_HELLO = RetryLimits(attempt_s=5.0, total_s=15.0)
+"""A server that has much to do, or comes back, is silent for some seconds."""
 
 
 class _StreamConfig(msgspec.Struct, frozen=True):
@@ -119,8 +121,12 @@ async def _num_shards(address: ServerAddress, run: RunName, client: str) -> int:
     stream = Subjects(run).trajectories
     async with open_link(address, client) as link:
         await require_jetstream(link, address)
+
+        async def asked(wait_s: float) -> _StreamFacts:
+            return await ask(link, f"STREAM.INFO.{stream}", None, _StreamFacts, timeout_s=wait_s)
+
         try:
-            facts = await ask(link, f"STREAM.INFO.{stream}", None, _StreamFacts, timeout_s=_HELLO_S)
+            facts = await retried(link, f"asking for stream {stream}", _HELLO, asked)
         except ApiError as error:
             if error.failure.err_code != STREAM_NOT_FOUND:
                 raise

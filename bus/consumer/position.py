@@ -2,11 +2,13 @@
 
 Every write is a compare-and-set on the reader's own record. A reader that starts writes a claim first, so an earlier reader
 of the same name, dead or alive, is fenced: its next write fails. So a process that follows a crashed one goes on at once, and
-of two that run at the same time the older one ends with `PositionTaken`.
+of two that run at the same time the older one ends with `PositionTaken`. A server that lost power may have lost the latest
+writes: the reader goes on behind what was stored before them.
 """
 
 import secrets
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import anyio
@@ -16,6 +18,7 @@ from bus.consumer.start import Start, TailStart, tail_start
 from bus.ports import Bus, Expect, Record
 from bus.retry import Backoff
 from bus.skipping import skip
+from bus.stored import standing_at
 from bus.subjects import Subjects
 from bus.trying import Tries, look
 from schemas.errors import BusError, BusUnavailable, ChainConflict, MessageCorrupt, PositionTaken
@@ -40,6 +43,8 @@ class DurablePlace:
     name: str
     _holder: str = field(default_factory=lambda: secrets.token_hex(8))
     _seq: int = 0
+    _claimed_behind_s: float = 0.0
+    """When what our claim followed was stored, in unix seconds; 0: there was nothing."""
     _sequences: dict[str, int] = field(default_factory=dict)
     _stored_at: dict[str, float] = field(default_factory=dict)
     _since_s: float | None = None
@@ -54,7 +59,8 @@ class DurablePlace:
     async def claim(self, streams: tuple[str, ...], start: Start) -> dict[str, TailStart]:
         """Becomes the reader of this name, and says where to begin on each stream: `start` counts the first time only."""
         async for _ in Tries(_LOOKED_AGAIN):
-            record, self._seq = await self._stored()
+            record, self._seq = await self._stored(self.bus.last)
+            self._claimed_behind_s = record.time_s if record is not None else 0.0
             known = record.message if record is not None and isinstance(record.message, Position) else None
             begin = tail_start(start)
             self._sequences = dict(known.sequences) if known else {}
@@ -105,26 +111,28 @@ class DurablePlace:
         self._num_unwritten -= num_written
 
     async def _require_own(self, conflict: ChainConflict) -> None:
-        """An earlier write of ours, whose answer was lost, may be what stands in the way."""
-        newer = await look(self._newer)
-        if newer is None:
-            raise BusUnavailable(f"what stands on {self._subject} cannot be seen yet") from conflict
-        record, seq = newer
-        if record is not None and not (isinstance(record.message, Position) and record.message.holder == self._holder):
+        """What stands in the way may be an earlier write of ours, whose answer was lost, or what stood before a lost one."""
+        record, seq = await look(self._newer) or await self._stored(self.bus.confirmed_last)
+        if record is not None and not self._is_own(record):
             raise PositionTaken(
                 f"another process has begun to read as {self.name!r} and goes on from the last stored place: "
                 "give each process a durable name of its own"
             ) from conflict
         self._seq = seq
 
+    def _is_own(self, record: Record) -> bool:
+        """Ours, or from before our claim: what a lost write of ours stood behind."""
+        is_ours = isinstance(record.message, Position) and record.message.holder == self._holder
+        return is_ours or (record.seq < self._seq and record.time_s <= self._claimed_behind_s)
+
     async def _newer(self) -> tuple[Record | None, int] | None:
-        record, seq = await self._stored()
+        record, seq = await self._stored(self.bus.last)
         return (record, seq) if seq > self._seq else None
 
-    async def _stored(self) -> tuple[Record | None, int]:
+    async def _stored(self, read: Callable[[str, str], Awaitable[Record | None]]) -> tuple[Record | None, int]:
         """The newest place that can be read, and the sequence that the next one follows."""
         try:
-            record = await self.bus.last(self.subjects.positions, self._subject)
+            record = await read(self.subjects.positions, self._subject)
         except MessageCorrupt as error:
             skip(error.subject, error.seq, str(error))
             return None, error.seq
@@ -145,8 +153,8 @@ class DurablePlace:
     async def _check(self, stream: str, last_seq: int) -> None:
         """A stream whose record at our place is another one lost its end or was begun again: what was stored since counts."""
         seq, stored_at = self._sequences[stream], self._stored_at.get(stream)
-        record = await self.bus.get(stream, seq) if 0 < seq <= last_seq and stored_at is not None else None
-        if seq <= last_seq and (record is None or record.time_s == stored_at):
+        stored = await standing_at(self.bus, stream, seq) if 0 < seq <= last_seq and stored_at is not None else None
+        if seq <= last_seq and (stored is None or stored.time_s == stored_at):
             self._lost.discard(stream)
         else:
             _log.warning("stream_lost_its_end", durable=self.name, stream=stream, after_seq=seq, last_seq=last_seq)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from bus.consumer.start import TailStart
 from bus.ports import Bus, Record
-from bus.subjects import matches
-from schemas.errors import MessageCorrupt
+from bus.stored import newest_readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +31,8 @@ class Source:
 
     async def until_now(self, bus: Bus) -> "Source":
         """The same source, ending with the newest record there is now."""
-        newest = await _newest(bus, self.stream, self.subject_filter)
+        newest = await newest_readable(bus, self.stream, self.subject_filter)
         start = self.start
         is_behind = newest is None or start.only_new or newest.seq <= start.after_seq
         is_older = newest is not None and start.since_s is not None and newest.time_s < start.since_s
         return replace(self, end_seq=0 if newest is None or is_behind or is_older else newest.seq)
-
-
-async def _newest(bus: Bus, stream: str, subject_filter: str) -> Record | None:
-    """The newest record that can be read: a tail skips the others, and would never come to an end that is one of them."""
-    try:
-        return await bus.last(stream, subject_filter)
-    except MessageCorrupt:
-        seq = await bus.last_seq(stream)
-    while seq > 0:
-        try:
-            record = await bus.get(stream, seq)
-        except MessageCorrupt:
-            record = None
-        if record is not None and matches(subject_filter, record.subject):
-            return record
-        seq -= 1
-    return None

@@ -72,8 +72,11 @@ class JetStreamBus:
         return await self._appender.append_bytes(stream, subject, data, expect)
 
     async def get(self, stream: str, seq: int) -> Record | None:
-        stored = await self._reader.by_seq(stream, seq)
+        stored = await self.get_bytes(stream, seq)
         return record_of(stored) if stored else None
+
+    async def get_bytes(self, stream: str, seq: int) -> StoredBytes | None:
+        return await self._reader.by_seq(stream, seq)
 
     async def last(self, stream: str, subject_filter: str) -> Record | None:
         # Under one subject also writers may look who may read nothing else: the subject is in the request.
@@ -130,9 +133,9 @@ class JetStreamBus:
         feed = await self._link.subscribe(subject_filter, lambda message: _hear(heard, message))
         # Others may publish from now on, over connections of their own: the server must know of us first.
         await self._link.round_trip()
-        if feed.refused is not None:
+        if feed.refused:
             await self._link.forget(feed)
-            raise feed.refused
+            raise self._link.refusal("subscription", feed.subject)
         try:
             yield heard
         finally:

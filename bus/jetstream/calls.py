@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -62,11 +62,11 @@ class Calls:
         if status_of(message):
             call.replies.set_result(call.collected)
 
-    def fail(self, error: BusError, *, subject: str | None = None) -> None:
-        """All of them, or those on one subject, whose case does not count."""
+    def fail(self, error: Callable[[], BusError], *, subject: str | None = None) -> None:
+        """All of them, or those on one subject, whose case does not count; each with an error of its own."""
         for call in self._by_token.values():
             if (subject is None or call.subject.lower() == subject) and not call.replies.done():
-                call.replies.set_exception(error)
+                call.replies.set_exception(error())
 
 
 def status_of(message: Msg) -> str:

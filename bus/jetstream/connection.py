@@ -148,7 +148,9 @@ class Connection:
             await self._discard(self._client)
             try:
                 await self.connect()
-            except BusError:
+            except (BusError, ConfigurationError) as error:
+                # Files are written anew too while a server moves.
+                self._last_error = str(error)
                 await anyio.sleep(_RECONNECT_S)
 
     async def _address_now(self) -> ServerAddress:

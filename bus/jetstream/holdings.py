@@ -5,7 +5,6 @@ keep a worker that is alive from losing its work to this: its lock on the file, 
 alone, and the leases themselves: what its predecessor did not renew in time has another owner by now, and is left to him.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
+
+from schemas.file_lock import NoFileLocks, try_lock
 
 _log = structlog.get_logger()
 _MODE = 0o600
@@ -80,15 +81,12 @@ def nowhere() -> Holdings:
 def open_holdings(path: Path, clock: Callable[[], float] = time.time) -> Iterator[tuple[Holdings, Sequence[Held]]]:
     """Yields the worker's own holdings, empty, and what the process before it left behind and still has the lease of.
 
-    Where another process of this name is alive, nothing is noted, and nothing was left behind.
+    Where another process of this name is alive, or cannot be told, nothing is noted, and nothing was left behind.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _MODE)
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _log.warning("holdings_in_use", file=path.name)
+        if not _is_own(file, path):
             yield nowhere(), ()
             return
         silent_s = clock() - os.fstat(file).st_mtime
@@ -98,6 +96,16 @@ def open_holdings(path: Path, clock: Callable[[], float] = time.time) -> Iterato
         own.leave(path)
     finally:
         os.close(file)
+
+
+def _is_own(file: int, path: Path) -> bool:
+    try:
+        if try_lock(file, path.parent):
+            return True
+        _log.warning("holdings_in_use", file=path.name)
+    except NoFileLocks as error:
+        _log.warning("holdings_unwritten", reason=str(error))
+    return False
 
 
 def _unsettled(path: Path) -> list[Held]:

@@ -23,6 +23,8 @@ from bus.jetstream.subscriptions import Feed, Handler, carry, forget, unsubscrib
 from schemas.errors import MessageTooLarge, NotPermitted
 
 _log = structlog.get_logger()
+_REMEMBERED = 256
+"""Refused subjects: many name an episode or a step, and there is no end of those."""
 
 
 def _headers_size(headers: dict[str, str] | None) -> int:
@@ -37,7 +39,8 @@ class Link(Connection):
     def __init__(self, address: ServerAddress, name: str, *, starting: bool = False) -> None:
         super().__init__(address, name, starting=starting)
         self._inbox = f"{address.inbox_prefix}.{secrets.token_hex(8)}"
-        self._refused: dict[str, NotPermitted] = {}
+        self._refused: dict[str, None] = {}
+        """Subjects that the server refused last; one that is forgotten it refuses again."""
         self._calls = Calls()
         self._feeds: set[Feed] = set()
         self._replies = Feed(f"{self._inbox}.*", self._calls.answered)
@@ -51,24 +54,30 @@ class Link(Connection):
 
     def _renewed(self) -> None:
         self._refused.clear()
-        self._replies.refused = None  # the server may have been given another configuration
+        self._replies.refused = False  # the server may have been given another configuration
 
     def _cut(self) -> None:
-        self._calls.fail(NoAnswer("the connection to the server was lost"))
+        self._calls.fail(lambda: NoAnswer("the connection to the server was lost"))
         for callback in tuple(self.on_lost):
             callback()
 
     def _refuse(self, verb: str, subject: str) -> None:
         # Two subjects that differ in case alone are taken for one.
-        error = NotPermitted(f"the key of {self._address.key_name} is not permitted {verb} on {subject}")
         _log.error("not_permitted", client=self._name, key=self._address.key_name, verb=verb, subject=subject)
         if verb == "subscription":
             for feed in (self._replies, *self._feeds):
                 if feed.subject.lower() == subject:
-                    feed.refused = error
+                    feed.refused = True
         else:
-            self._refused[subject] = error
-        self._calls.fail(error, subject=None if self._replies.refused is not None else subject)
+            self._refused.pop(subject, None)
+            self._refused[subject] = None
+            if len(self._refused) > _REMEMBERED:
+                del self._refused[next(iter(self._refused))]
+        self._calls.fail(lambda: self.refusal(verb, subject), subject=None if self._replies.refused else subject)
+
+    def refusal(self, verb: str, subject: str) -> NotPermitted:
+        """What says that the server permits our key no `publish` or `subscription` there: an error raised twice would grow."""
+        return NotPermitted(f"the key of {self._address.key_name} is not permitted {verb} on {subject.lower()}")
 
     # requests ---------------------------------------------------------------------------------------------------------
 
@@ -91,8 +100,8 @@ class Link(Connection):
     async def _exchange(
         self, subject: str, payload: bytes, headers: dict[str, str] | None, *, many: bool, timeout_s: float
     ) -> list[Msg]:
-        if self._replies.refused is not None:
-            raise self._replies.refused
+        if self._replies.refused:
+            raise self.refusal("subscription", self._replies.subject)
         with self._calls.begun(subject, many=many) as call:
             try:
                 with anyio.fail_after(timeout_s):
@@ -122,8 +131,8 @@ class Link(Connection):
                 f"a message of {size} bytes for {subject} exceeds the server's limit of {self._client.max_payload}: "
                 "raise bus_config.max_payload_bytes (and max_payload of a server of your own)"
             )
-        if self._refused and (refusal := self._refused.get(subject.lower())) is not None:
-            raise refusal
+        if self._refused and subject.lower() in self._refused:
+            raise self.refusal("publish", subject)
         try:
             await self._client.publish(subject, payload, reply=reply, headers=headers)
         except (OSError, nats.errors.Error) as error:

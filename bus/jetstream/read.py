@@ -19,7 +19,6 @@ T = TypeVar("T")
 _BATCH_BYTES = 16 * 1024 * 1024
 _BATCH_RECORDS = 256
 _NOT_FOUND = "404"
-_TOO_MANY = "413"
 
 
 @dataclass(slots=True)
@@ -65,26 +64,28 @@ class Reader:
         return [_stored(reply) for reply in page]
 
     async def newest_of_each(self, stream: str, subject_filter: str) -> list[StoredBytes]:
-        """Newest record of every subject, oldest first."""
-        found: list[StoredBytes] = []
+        """Newest record of every subject that has one when this begins, oldest first."""
+        newest: dict[str, StoredBytes] = {}
         bound: dict[str, int] = {}
         while True:
             body = {"multi_last": [subject_filter], "batch": _BATCH_RECORDS, "max_bytes": _BATCH_BYTES, **bound}
-            *page, end = await self._batch(stream, body)
-            if status_of(end) == _NOT_FOUND:
-                return found
-            if status_of(end) == _TOO_MANY:
-                return await self._newest_by_pages(stream, subject_filter)
-            found += map(_stored, page)
-            closing = end.headers or {}
-            if closing.get("Nats-Num-Pending", "0") == "0" or not page:
-                return found
-            bound = {"seq": found[-1].seq + 1, "up_to_seq": int(closing["Nats-UpTo-Sequence"])}
+            *replies, end = await self._batch(stream, body)
+            page, closing = [_stored(reply) for reply in replies], end.headers or {}
+            newest |= {stored.subject: stored for stored in page}
+            num_pending = int(closing.get("Nats-Num-Pending", "-1"))
+            if num_pending == 0 and not bound:
+                return page
+            if num_pending <= 0 or not page:
+                return await self._read_on(stream, subject_filter, newest)
+            bound = {"seq": page[-1].seq + 1, "up_to_seq": int(closing["Nats-UpTo-Sequence"])}
 
-    async def _newest_by_pages(self, stream: str, subject_filter: str) -> list[StoredBytes]:
-        """The server covers 1,024 subjects at once: above that every record is read, and the newest of each subject kept."""
-        newest: dict[str, StoredBytes] = {}
-        after_seq = 0
+    async def _read_on(self, stream: str, subject_filter: str, newest: dict[str, StoredBytes]) -> list[StoredBytes]:
+        """Merges in every record behind those that were found.
+
+        Among them is whatever they lack: what was replaced between two answers; what stands behind a record that aged out
+        under the server's hands, where it ends its answer; all of it, where there are more than the 1,024 subjects it covers.
+        """
+        after_seq = max((stored.seq for stored in newest.values()), default=0)
         while page := await self.page(stream, subject_filter, after_seq=after_seq):
             newest |= {stored.subject: stored for stored in page}
             after_seq = page[-1].seq

@@ -11,7 +11,6 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from bus.jetstream.connection import CLOSING_S
-from schemas.errors import NotPermitted
 
 _log = structlog.get_logger()
 Handler = Callable[[Msg], None]
@@ -25,8 +24,8 @@ class Feed:
     subject: str
     handler: Handler
     carried: Subscription | None = None
-    refused: NotPermitted | None = None
-    """Set when the server does not let this key listen here."""
+    refused: bool = False
+    """The server does not let this key listen here."""
 
 
 async def carry(client: Client, feed: Feed) -> None:

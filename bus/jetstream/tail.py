@@ -17,6 +17,7 @@ from bus.jetstream.read import Reader
 from bus.ports import Record, StoredBytes
 from bus.retry import Backoff
 from bus.skipping import readable
+from schemas.errors import BusUnavailable
 
 _log = structlog.get_logger()
 _POLL_S = 1.0
@@ -79,7 +80,11 @@ class Tail:
         if self._reconnected:
             last_seq = await self._reader.last_seq(self._stream)
             self._reconnected = False
-            await self._check_place(last_seq)
+            try:
+                await self._check_place(last_seq)
+            except BusUnavailable:
+                self._reconnected = True
+                raise
         page = await self._reader.page(self._stream, self._filter, after_seq=self._after_seq, since_s=self._since_s)
         if not page:
             return False

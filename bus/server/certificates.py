@@ -47,11 +47,11 @@ class Authority:
             .sign(key, hashes.SHA256())
         )
         write_private(key_file, _pem(key))
-        certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        write_private(certificate_file, certificate.public_bytes(serialization.Encoding.PEM))
         return cls(certificate, key)
 
     def issue(self, host: str, folder: Path, now: datetime.datetime) -> None:
-        """Writes `server.pem` and `server.key` for one host: it serves clients, and is a client of its peers."""
+        """Writes `server.key`, `ca.pem`, then `server.pem` for a host that serves clients and is a client of its peers."""
         key = ec.generate_private_key(ec.SECP256R1())
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         certificate = (
@@ -66,8 +66,8 @@ class Authority:
             .sign(self.key, hashes.SHA256())
         )
         write_private(folder / "server.key", _pem(key))
-        (folder / "server.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        (folder / "ca.pem").write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
+        write_private(folder / "ca.pem", self.certificate.public_bytes(serialization.Encoding.PEM))
+        write_private(folder / "server.pem", certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _builder(

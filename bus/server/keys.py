@@ -79,7 +79,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 def _read(path: Path) -> str:
     try:
-        text = path.read_text().strip()
+        text = path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError as error:
         raise ConfigurationError(
             f"the key {path} cannot be read ({error.strerror}): copy {path.parent.name}/{path.name} from the keys folder of "

@@ -71,7 +71,7 @@ class ClusterServer:
     async def wait_ready(self) -> None:
         """Returns when it answers for JetStream, for which a majority has to be up."""
         assert self._process is not None, "launch it first"
-        await wait_ready(self._process, self.address, self.folder / "nats.log")
+        await wait_ready(self._process, self.address, self.folder / "nats.log", self.folder / "jetstream")
 
     async def start(self) -> None:
         await self.launch()

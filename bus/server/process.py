@@ -6,17 +6,19 @@ from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.to_thread
+import psutil
 import structlog
 
 from bus.address import ServerAddress
 from bus.child_process import start_process
 from bus.jetstream.bus import require_jetstream
 from bus.jetstream.link import open_link
+from bus.server.patience import LOOK_S, Patience, size_of, tell_of_reading
 from bus.server_binary import ServerBinary
 from schemas.errors import BusUnavailable, ConfigurationError
 
 _log = structlog.get_logger()
-_READY_S = 30.0
 _STOPPING_S = 5.0
 _PORT_TAKEN = "address already in use"
 
@@ -37,36 +39,55 @@ async def start(binary: ServerBinary, config: Path, log_file: Path) -> anyio.abc
         )
 
 
-async def wait_ready(process: anyio.abc.Process, address: ServerAddress, log_file: Path) -> None:
-    """Returns when JetStream answers this address.
+async def wait_ready(process: anyio.abc.Process, address: ServerAddress, log_file: Path, store: Path) -> None:
+    """Returns when JetStream answers this address, for which the server reads what it has in `store`.
 
     Raises:
         PortTaken: another program was quicker to listen on one of its ports.
         ConfigurationError: the server itself gave up: its configuration or its store is wrong.
-        BusUnavailable: it was killed, or is not ready yet: the next start may succeed.
+        BusUnavailable: it was killed, or has had all the time that it may need: the next start may succeed.
     """
 
     async def watch(scope: anyio.CancelScope) -> None:
         await process.wait()
         scope.cancel()
 
-    ready = False
-    with anyio.move_on_after(_READY_S):
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch, group.cancel_scope)
-            while not ready:
-                # `open_link` itself waits for the port to open, `require_jetstream` for the store to be read.
-                with suppress(BusUnavailable):
-                    async with open_link(address, "start", starting=True) as link:
-                        await require_jetstream(link, address)
-                        ready = True
-            group.cancel_scope.cancel()
+    ready, num_bytes = False, await anyio.to_thread.run_sync(size_of, store)
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch, group.cancel_scope)
+        group.start_soon(_lose_patience, Patience(num_bytes), process.pid, group.cancel_scope)
+        group.start_soon(tell_of_reading, num_bytes)
+        while not ready:
+            # `open_link` itself waits for the port to open, `require_jetstream` for the store to be read.
+            with suppress(BusUnavailable):
+                async with open_link(address, "start", starting=True) as link:
+                    await require_jetstream(link, address)
+                    ready = True
+        group.cancel_scope.cancel()
     if not ready:
         words = last_words(log_file)
         reason = f"nats-server could not be started: {words}; see {log_file}"
         if process.returncode is None or process.returncode < 0:
             raise BusUnavailable(reason)
         raise PortTaken(reason) if _PORT_TAKEN in words else ConfigurationError(reason)
+
+
+async def _lose_patience(patience: Patience, pid: int, scope: anyio.CancelScope) -> None:
+    before = anyio.current_time()
+    while not patience.is_over:
+        await anyio.sleep(LOOK_S)
+        now = anyio.current_time()
+        patience.spend(now - before, worked_s=_worked_s(pid))
+        before = now
+    scope.cancel()
+
+
+def _worked_s(pid: int) -> float:
+    """Processor time that a process has had."""
+    with suppress(psutil.Error):
+        times = psutil.Process(pid).cpu_times()
+        return float(times.user + times.system)
+    return 0.0
 
 
 async def stop(process: anyio.abc.Process) -> None:

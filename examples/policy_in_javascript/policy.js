@@ -17,9 +17,9 @@ const WAIT_S = 20;
 const WRONG_LAST_SEQUENCE = [10071, 10164];
 
 const [server, run, worker] = process.argv.slice(2);
-const { port } = JSON.parse(readFileSync(`${server}/nats.json`));
+const { url } = JSON.parse(readFileSync(`${server}/nats.json`));
 const nats = await connect({
-  servers: `nats://127.0.0.1:${port}`,
+  servers: url,
   authenticator: nkeyAuthenticator(readFileSync(`${server}/keys/${run}/policy.seed`)),
   inboxPrefix: "_INBOX_policy",
   maxReconnectAttempts: -1,

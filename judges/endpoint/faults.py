@@ -9,13 +9,13 @@ from typing import Final
 import openai
 
 from bus.retry import Backoff
-from judges.endpoint.limits import error_details, exhausted_for_s, retry_after_s
+from judges.endpoint.limits import exhausted_for_s, retry_after_s
+from schemas.endpoint_errors import is_of_filter, is_of_key
 
 _TRIED_AGAIN: Final = Backoff(0.5, 60.0)
 QUOTA_PAUSE_S: Final = 60.0
 """Between two tries of an account whose quota is used up, which a person must mend."""
 
-_FILTER_CODES: Final = ("content_filter", "content_policy_violation")
 _QUOTA_CODES: Final = ("insufficient_quota",)
 _MESSAGES: Final = "messages"
 _NOT_OF_FORM: Final = (_MESSAGES, "model", "temperature", "max_completion_tokens")
@@ -86,9 +86,9 @@ def backoff_s(num_failures: int, rng: random.Random) -> float:
 def _fault_of_status(error: openai.APIStatusError, now: float) -> Fault:
     status, code = error.status_code, error.code or ""
     reason = f"{status} {code}".strip() if code != str(status) else code
-    if status < 500 and code in _FILTER_CODES:
+    if status < 500 and is_of_filter(code):
         return Filtered(reason)
-    if status in (401, 403) or any(detail.get("reason") == "API_KEY_INVALID" for detail in error_details(error.body)):
+    if status in (401, 403) or is_of_key(error.body):
         # Without the endpoint's words: some repeat the key, or the most of it.
         return Misconfigured(reason)
     if status < 400:

@@ -6,9 +6,11 @@ and `RetryInfo` is Google's (google.rpc).
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
+
+from schemas.endpoint_errors import error_details
 
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART: Final = re.compile(r"(?<!\d)(\d++(?:\.\d++)?+)(ms|s|m|h|d)")
@@ -45,17 +47,6 @@ def exhausted_for_s(headers: Mapping[str, str]) -> float:
         if headers.get(f"x-ratelimit-remaining-{kind}", "").strip() == "0":
             waits.append(duration_s(headers.get(f"x-ratelimit-reset-{kind}", "")) or 0.0)
     return max(waits)
-
-
-def error_details(body: object) -> Iterator[Mapping[str, object]]:
-    """Google's details of an error, whether its body is the error, holds it, or is a list of such."""
-    if isinstance(body, list):
-        for item in body:
-            yield from error_details(item)
-    elif isinstance(body, Mapping):
-        details = body.get("details")
-        yield from (detail for detail in details if isinstance(detail, Mapping)) if isinstance(details, list) else ()
-        yield from error_details(body.get("error"))
 
 
 def _retry_info(body: object) -> float | None:

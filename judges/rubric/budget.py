@@ -1,5 +1,7 @@
 """The run's budget of model calls: the sum over CALLS, of all rubrics and workers, under which every call waits for its turn.
 
+Calls age out of CALLS. So what they came to is written, every minute that it has grown, where nothing ages.
+
 Invariant: a worker's calls that are under way, and those that it has recorded and not yet read back, count as made. So the
 run's limit is passed by no more than the calls which other workers have under way at that moment.
 """
@@ -14,15 +16,16 @@ import structlog
 
 from bus.background import background
 from bus.backlog import backlog
+from bus.following import follow
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.errors import BusUnavailable
 from schemas.judge_config import JudgeConfig
-from schemas.messages import JudgeCall
+from schemas.messages import JudgeCall, JudgeSpending
 
 _log = structlog.get_logger()
-_FOLLOW_AGAIN_S = 1.0
+_SAY_S = 60.0
 
 
 @dataclass
@@ -33,6 +36,10 @@ class Spending:
     cost: float = 0.0
     dearest: float = 0.0
     """The highest cost of one call: what is set aside for one that is under way."""
+
+    @classmethod
+    def of(cls, said: JudgeSpending) -> "Spending":
+        return cls(said.num_calls, said.cost, said.dearest)
 
     def add(self, call: JudgeCall) -> None:
         self.num_calls += 1
@@ -122,21 +129,38 @@ class Budget:
         self._unread = {seq for seq in self._unread if seq > record.seq}
 
     async def read_up(self, bus: Bus, subjects: Subjects) -> None:
-        """Counts the calls that are on CALLS already."""
-        async for record in backlog(bus, subjects.calls, subjects.everything("call")):
+        """Counts the calls that were made already."""
+        record = await bus.last(subjects.feeding, subjects.spent)
+        if record is not None and isinstance(record.message, JudgeSpending):
+            self._spending = Spending.of(record.message)
+            # A server that lost its power may have lost what came last.
+            self._read_seq = min(record.message.calls_seq, await bus.last_seq(subjects.calls))
+        async for record in backlog(bus, subjects.calls, subjects.everything("call"), after_seq=self._read_seq):
             self._count(record)
+
+    async def say(self, bus: Bus, subjects: Subjects) -> None:
+        """Writes what calls came to, for ever. Others count the same: whose word is the newest makes no difference."""
+        said_seq = self._read_seq
+        while True:
+            await anyio.sleep(_SAY_S)
+            if (seq := self._read_seq) == said_seq:
+                continue
+            spent = self._spending
+            word = JudgeSpending(calls_seq=seq, num_calls=spent.num_calls, cost=spent.cost, dearest=spent.dearest)
+            try:
+                await bus.append(subjects.feeding, subjects.spent, word)
+                said_seq = seq
+            except BusUnavailable as error:
+                _log.warning("budget_unwritten", reason=str(error))
 
     async def follow(self, bus: Bus, subjects: Subjects) -> None:
         """Reads CALLS on, for ever."""
-        while True:
-            try:
-                async with bus.tail(subjects.calls, subjects.everything("call"), after_seq=self._read_seq) as records:
-                    async for record in records:
-                        self._count(record)
-                        self._wake()
-            except BusUnavailable as error:
-                _log.warning("budget_unread", reason=str(error))
-                await anyio.sleep(_FOLLOW_AGAIN_S)
+
+        def take(record: Record) -> None:
+            self._count(record)
+            self._wake()
+
+        await follow(bus, subjects.calls, subjects.everything("call"), take, after_seq=self._read_seq)
 
 
 @asynccontextmanager
@@ -151,5 +175,5 @@ async def open_budget(bus: Bus, subjects: Subjects, config: JudgeConfig, status:
         yield budget
         return
     await budget.read_up(bus, subjects)
-    async with background(partial(budget.follow, bus, subjects)):
+    async with background(partial(budget.follow, bus, subjects), partial(budget.say, bus, subjects)):
         yield budget

@@ -17,7 +17,7 @@ import msgspec
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from bus.child_process import start_process
+from bus.child_process import NO_PROGRAM, start_process
 from judges.webarena.evaluation import Evaluation
 from schemas.errors import ConfigurationError, JudgeError
 
@@ -51,6 +51,10 @@ class _Answer(msgspec.Struct, frozen=True):
 
 class NoFinding(Exception):
     """The package came to no end with a question, for this reason."""
+
+
+class _TooLate(NoFinding):
+    """It was not heard in time."""
 
 
 class Examiner(Protocol):
@@ -98,16 +102,24 @@ class ProcessExaminer:
         return answer.found
 
     async def start(self) -> None:
-        """Raises `ConfigurationError` where the package is not installed, or is of another version."""
+        """
+        Raises:
+            ConfigurationError: the package is not installed, or is of another version.
+            JudgeError: its process did not come up this time.
+        """
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
             self._process = await start_process(self._command, stderr=subprocess.DEVNULL, env=environment)
         except OSError as error:
-            raise _uninstalled(self._command[0], error.strerror or str(error)) from error
+            if error.errno in NO_PROGRAM:
+                raise _uninstalled(self._command[0], error.strerror or str(error)) from error
+            raise JudgeError(f"the process of webarena-verified cannot be started: {error.strerror or error}") from error
         assert self._process.stdout is not None
         self._said = BufferedByteReceiveStream(self._process.stdout)
         try:
             greeting = await self._heard(_START_S)
+        except _TooLate as error:
+            raise JudgeError(f"the process of webarena-verified did not come up within {_START_S:g} s") from error
         except NoFinding as error:
             raise _uninstalled(self._command[0], str(error)) from error
         if greeting.version != VERSION:
@@ -132,20 +144,20 @@ class ProcessExaminer:
         """Raises `NoFinding`; then the process is gone."""
         assert self._said is not None
         answer: _Answer | None = None
-        why = "it did not answer in time"
+        why: NoFinding = _TooLate("it did not answer in time")
         try:
             with anyio.move_on_after(patience_s):
                 line = await self._said.receive_until(b"\n", _LONGEST_LINE)
                 answer = msgspec.json.decode(line, type=_Answer)
         except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
-            why = f"it ended, or took more than {self._answer_s:g} s"
+            why = NoFinding(f"it ended, or took more than {self._answer_s:g} s")
         except (anyio.DelimiterNotFound, msgspec.MsgspecError) as error:
-            why = f"what it said cannot be read ({error})"
+            why = NoFinding(f"what it said cannot be read ({error})")
         finally:
             if answer is None:
                 await self.close()
         if answer is None:
-            raise NoFinding(why)
+            raise why
         return answer
 
     async def close(self) -> None:
@@ -167,7 +179,7 @@ def _uninstalled(python: str, why: str) -> ConfigurationError:
 
 @asynccontextmanager
 async def open_examiner(python: str) -> AsyncIterator[ProcessExaminer]:
-    """Of the environment of `python`; empty: this one. Raises `ConfigurationError`."""
+    """Of the environment of `python`; empty: this one. Raises `ConfigurationError`, `JudgeError`."""
     examiner = ProcessExaminer(python)
     try:
         await examiner.start()

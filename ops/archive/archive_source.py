@@ -21,6 +21,8 @@ Place = tuple[int, int]
 _GROUPS_KEPT = 8
 _TRAJECTORY_COLUMNS = ("episode", "data", "sha256")
 """What `read_trajectory` needs: chains are most of a part."""
+_STORED_COLUMNS = ("seq", "time_s", "data")
+"""The record itself."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,16 @@ def read_group(part: Part, group: int, columns: Sequence[str] | None = None) -> 
     with naming(part.path), pq.ParquetFile(part.path, page_checksum_verification=True) as file:
         rows: list[Row] = file.read_row_group(group, columns=columns).to_pylist()
         return rows
+
+
+def first_row(part: Part) -> Row:
+    """Without its chain. Raises `ArchiveDamaged`."""
+    return read_group(part, 0, _STORED_COLUMNS)[0]
+
+
+def last_row(part: Part) -> Row:
+    """Without its chain. Raises `ArchiveDamaged`."""
+    return read_group(part, num_groups(part) - 1, _STORED_COLUMNS)[-1]
 
 
 @contextmanager

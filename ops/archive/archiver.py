@@ -67,7 +67,7 @@ class Archiver:
             ArchiveError: the streams are not those that the archive was begun from; with `once`, another archiver is active.
         """
         followers = self._followers()
-        present_ends = [await self._end(follower) for follower in followers]
+        present_ends = [await present_end(self.bus, each.stream, each.subject_filter) for each in followers]
         ends, patience_s = (present_ends, _LEASE_PATIENCE_S) if once else ((None, None), float("inf"))
         while not await self._holding_lease(followers, ends, patience_s):
             _log.warning("archiver_lease_lost", hint="it is taken again, and archiving goes on behind the last part")
@@ -79,6 +79,8 @@ class Archiver:
         with anyio.move_on_after(patience_s) as waiting:
             async with self.bus.lease("archiver", ttl_s=_LEASE_TTL_S) as lease:
                 waiting.deadline = float("inf")
+                for follower in followers:
+                    await follower.agree()
                 async with anyio.create_task_group() as group:
                     group.start_soon(_stop_when_lost, lease, group.cancel_scope)
                     async with anyio.create_task_group() as following:
@@ -120,15 +122,6 @@ class Archiver:
         )
         followers += [episodes, judgements]
         return episodes, judgements
-
-    async def _end(self, follower: Follower) -> int:
-        position, newest = follower.position, await self.bus.last_seq(follower.stream)
-        if newest < position:
-            raise ArchiveError(
-                f"{self.folder.path} is archived up to {position} of {follower.stream}, which ends at {newest}: "
-                "the stream began again, so choose another archive_config.folder"
-            )
-        return await present_end(self.bus, follower.stream, follower.subject_filter)
 
     def _archived(self, followers: "list[Follower] | tuple[Follower, ...]") -> Archived:
         episodes, judgements = followers

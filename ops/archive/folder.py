@@ -8,12 +8,13 @@ trajectories/       <first>-<last>.parquet: episodes, by their sequences on TRAJ
 judgements/         <first>-<last>.parquet: judgements, by their sequences on JUDGED
                     each with <part>.sha256 beside it, as `sha256sum -c` reads it
 screenshots/           <first two hex digits>/<sha256>.<jpg|png>
+set_aside/<n>/      parts of what the streams have lost: read by nobody
 """
 
-import fcntl
 import hashlib
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,6 +27,7 @@ from ops.archive.screenshots import ScreenshotStore
 from ops.run.folder import RunFolder
 from schemas.config import Config
 from schemas.errors import ArchiveDamaged, ArchiveError, ConfigurationError
+from schemas.file_lock import try_lock
 from schemas.ids import RunName
 
 FORMAT = 1
@@ -102,6 +104,19 @@ class PartFolder:
         write_whole(path, content)
         sync(self.path)
 
+    def set_aside(self, parts: Sequence[Part]) -> Path:
+        """Moves the last parts to where nobody reads them, the newest first, and says where."""
+        places = (self.path.parent / "set_aside" / str(number) / self.path.name for number in itertools.count(1))
+        place = next(place for place in places if not place.exists())
+        make_folder(place)
+        for part in sorted(parts, reverse=True):
+            for path in (_hash_path(part.path), part.path):
+                if path.exists():
+                    path.rename(place / path.name)
+        sync(place)
+        sync(self.path)
+        return place
+
     def remove_orphans(self) -> None:
         """Removes the hashes of parts that a killed writer never came to write."""
         parts = {_hash_path(part.path) for part in self.parts()}
@@ -159,7 +174,7 @@ class ArchiveFolder:
         """Makes the folder this process's own, and removes what a killed writer left.
 
         Raises:
-            ConfigurationError: the folder cannot be written, or holds another run's archive.
+            ConfigurationError: the folder cannot be written or locked, or holds another run's archive.
             ArchiveError: another process writes here.
         """
         try:
@@ -168,10 +183,8 @@ class ArchiveFolder:
         except OSError as error:
             raise ConfigurationError(f"the archive {self.path} cannot be written ({error.strerror})") from error
         with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise ArchiveError(f"another archiver writes to {self.path}: let it, or choose another folder") from error
+            if not try_lock(lock, self.path):
+                raise ArchiveError(f"another archiver writes to {self.path}: let it, or choose another folder")
             remove_leftovers(self.path)
             self._begin(run, config)
             self.trajectories.remove_orphans()

@@ -11,8 +11,10 @@ from anyio.streams.memory import MemoryObjectSendStream
 from bus.bulkhead import Bulkhead
 from bus.fault import unforeseen
 from bus.ports import Bus, Record
+from bus.trying import look
+from ops.archive.archive_source import first_row, last_row
 from ops.archive.disk_room import when_disk_has_room
-from ops.archive.folder import ArchiveFolder, Gap, PartFolder
+from ops.archive.folder import ArchiveFolder, Gap, Part, PartFolder
 from ops.archive.keeping import Keeper
 from ops.archive.part_buffer import PartBuffer
 from ops.archive.tables import Row, encode_part
@@ -21,6 +23,8 @@ from schemas.errors import ArchiveError, MessageCorrupt
 
 _log = structlog.get_logger()
 _WARN_EVERY_S = 60.0
+_LOOKS = 9
+"""For the end of a stream: some five seconds, in which a new leader catches up."""
 
 
 @dataclass(kw_only=True)
@@ -78,6 +82,50 @@ class Follower:
                 if record is None or self._buffer.is_full:
                     await self._write()
             await self._write()
+
+    async def agree(self) -> None:
+        """An archive knows its stream by the run's name and by sequences alone: sets aside the parts whose last record the
+        stream has lost, and may have given its sequence to another one. What is left of them there is archived again.
+
+        Raises:
+            ArchiveError: the first record of all is lost too: it is another stream.
+        """
+        found = self.parts.parts()
+        last_seq = await self._end(found[-1].last_seq) if found else 0
+        num_held = len(found)
+        while num_held and await self._has_lost(last_row, found[num_held - 1], last_seq):
+            num_held -= 1
+        if num_held == len(found):
+            return
+        if not num_held and await self._has_lost(first_row, found[0], last_seq):
+            raise ArchiveError(
+                f"{self.parts.path} is archived up to {found[-1].last_seq} of {self.stream}, which holds other records: "
+                "the stream began again, so choose another archive_config.folder"
+            )
+        lost = found[num_held:]
+        place = await anyio.to_thread.run_sync(self.parts.set_aside, lost)
+        seqs = {"first_seq": lost[0].first_seq, "last_seq": lost[-1].last_seq}
+        _log.error("archive_set_aside", stream=self.stream, **seqs, place=str(place))
+
+    async def _end(self, wanted: int) -> int:
+        """Of the stream, which a new leader may not show at once."""
+
+        async def reached() -> int | None:
+            last_seq = await self.bus.last_seq(self.stream)
+            return last_seq if last_seq >= wanted else None
+
+        return await look(reached, most=_LOOKS) or await self.bus.last_seq(self.stream)
+
+    async def _has_lost(self, row_of: Callable[[Part], Row], part: Part, last_seq: int) -> bool:
+        """Whether the stream holds another record, or none yet, in a row's place. One that has aged out is not lost."""
+        row = await anyio.to_thread.run_sync(row_of, part)
+        if row["seq"] > last_seq:
+            return True
+        try:
+            record = await self.bus.get(self.stream, row["seq"])
+        except MessageCorrupt:
+            return True
+        return record is not None and (record.time_s, record.data) != (row["time_s"], row["data"])
 
     def _forget_what_is_in_no_part(self) -> None:
         """A run that was broken off has left it, and it is read again."""

@@ -54,7 +54,7 @@ class EpisodeKeeper:
         return self.screenshots.num_bytes
 
     async def keep(self, record: Record) -> Kept:
-        episode = await read_episode(self.bus, self.subjects, record)
+        episode = await read_episode(self.bus, self.subjects, record, sound=True)
         records = await when_disk_has_room(lambda: self._cut(episode))
         num_bytes = len(episode.trajectory_data) + sum(len(cut_record.data) for cut_record in records)
         fault = "" if episode.is_complete else f"{len(records)} records are left of the chain: the rest aged out"

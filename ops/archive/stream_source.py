@@ -3,16 +3,19 @@
 Nothing is held open between two episodes, so a reader may stop anywhere.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from bus.codec import record_of
-from bus.ports import Bus, Record
+from bus.ports import Bus, Record, StoredBytes
+from bus.skipping import readable
+from bus.stored import newest_readable
 from bus.subjects import Subjects
+from bus.trying import look
 from ops.archive.episodes import StoredEpisode, StoredJudgement, StoredRecord
-from schemas.errors import MessageCorrupt
+from schemas.errors import BusUnavailable
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, Split, Trajectory
 
@@ -54,17 +57,21 @@ class StreamSource:
 
 
 async def read_episode(
-    bus: Bus, subjects: Subjects, record: Record, judgements: Sequence[StoredJudgement] = ()
+    bus: Bus, subjects: Subjects, record: Record, judgements: Sequence[StoredJudgement] = (), *, sound: bool = False
 ) -> StoredEpisode:
     """The episode that a record of TRAJECTORIES ends, with what is left of its chain.
 
+    Args:
+        sound: with every record; else those that no reader takes are left out, once by name.
+
     Raises:
-        MessageCorrupt: a record of the chain cannot be read: what is archived is whole, or a gap.
+        BusUnavailable: the stream's leader has the chain's end, which cannot be seen yet.
+        MessageCorrupt: one cannot be read, and the chain is to be sound.
     """
     trajectory = record.message
     assert isinstance(trajectory, Trajectory)
     episode = trajectory.episode
-    chain = await _chain(bus, subjects, episode)
+    chain = await _chain(bus, subjects, episode, record_of if sound else readable)
     prefix = len(subjects.chain(episode)) - 1
     stored = StoredEpisode(
         episode=episode,
@@ -79,13 +86,24 @@ async def read_episode(
     return stored
 
 
-async def _chain(bus: Bus, subjects: Subjects, episode: EpisodeId) -> list[Record]:
-    """Every record, in the chain's order."""
-    stream, found, after_seq = subjects.episodes(subjects.shard(episode)), list[Record](), 0
-    while page := await bus.read_bytes(stream, subjects.chain(episode), after_seq=after_seq):
-        found += map(record_of, page)
-        after_seq = page[-1].seq
-    return found
+async def _chain(
+    bus: Bus, subjects: Subjects, episode: EpisodeId, read: Callable[[StoredBytes], Record | None]
+) -> list[Record]:
+    """What is left, in the chain's order."""
+    stream, done = subjects.episodes(subjects.shard(episode)), subjects.chain_done(episode)
+
+    async def to_its_end() -> list[StoredBytes] | None:
+        found, after_seq = list[StoredBytes](), 0
+        while page := await bus.read_bytes(stream, subjects.chain(episode), after_seq=after_seq):
+            found += page
+            after_seq = page[-1].seq
+        is_shown = any(stored.subject == done for stored in found) or not await bus.subjects(stream, done)
+        return found if is_shown else None
+
+    found = await look(to_its_end)
+    if found is None:
+        raise BusUnavailable(f"{done} cannot be seen yet")
+    return [record for stored in found if (record := read(stored)) is not None]
 
 
 def stored_judgement(record: Record) -> StoredJudgement:
@@ -105,21 +123,8 @@ async def records_to_the_end(bus: Bus, stream: str, subject_filter: str, after_s
 
 async def present_end(bus: Bus, stream: str, subject_filter: str) -> int:
     """Sequence of the newest readable record; 0: there is none."""
-    try:
-        newest = await bus.last(stream, subject_filter)
-        return newest.seq if newest else 0
-    except MessageCorrupt:
-        return await _newest_readable(bus, stream)
-
-
-async def _newest_readable(bus: Bus, stream: str) -> int:
-    for seq in range(await bus.last_seq(stream), 0, -1):
-        try:
-            record = await bus.get(stream, seq)
-        except MessageCorrupt:
-            continue
-        return seq if record else 0
-    return 0
+    newest = await newest_readable(bus, stream, subject_filter)
+    return newest.seq if newest else 0
 
 
 async def _page(bus: Bus, stream: str, subject_filter: str, after_seq: int, end: int) -> list[Record]:

@@ -22,7 +22,7 @@ def add_run_dir(
     if positional:
         parser.add_argument("folder", nargs="?", metavar="RUN_DIR", help=help_)
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help="the same" if positional else help_)
-    parser.set_defaults(settle=settle or _settle_run_dir)
+    parser.set_defaults(settle=settle or settle_run_dir)
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -89,11 +89,6 @@ def _settle_source(options: argparse.Namespace) -> None:
     options.source = _one_of(options, [options.source, options.run_dir]) or RUN_DIR
 
 
-def _settle_run_dir(options: argparse.Namespace) -> None:
-    settle_run(options)
-    options.run_dir = options.run_dir or RUN_DIR
-
-
 def settle_run(options: argparse.Namespace) -> None:
     """The folder among words and overrides; None where nobody names one."""
     words = [*filter(None, [getattr(options, "folder", None)]), *getattr(options, "overrides", ())]
@@ -103,6 +98,12 @@ def settle_run(options: argparse.Namespace) -> None:
         options.parser.error(f"unrecognized arguments: {' '.join(overrides)}")
     options.overrides = overrides
     options.run_dir = _one_of(options, [*folders, options.run_dir])
+
+
+def settle_run_dir(options: argparse.Namespace) -> None:
+    """The same, with the default."""
+    settle_run(options)
+    options.run_dir = options.run_dir or RUN_DIR
 
 
 def _one_of(options: argparse.Namespace, folders: Sequence[Path | None]) -> Path | None:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from bus.blocklist import Blocklist, block, end_of, read_blocklist, site_of
+from bus.blocklist import Blocklist, block, end_of, read_blocklist
 from bus.ports import Bus
 from bus.server_time import server_now
 from bus.subjects import Subjects
@@ -24,6 +24,7 @@ from ops.run.joining import join, subjects_of
 from ops.run.served import served
 from schemas.errors import ConfigurationError
 from schemas.messages import SiteBlock
+from schemas.site import site_of
 from schemas.text import visible
 
 EXAMPLE = """\

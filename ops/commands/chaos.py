@@ -12,6 +12,9 @@ millrace chaos --kinds kill stop --set env_config.server_size=8
 millrace chaos --out runs/long --duration 1800 --fault-interval 0.5
 millrace chaos --run-dir runs/mine --duration 120
 millrace chaos --out runs/days --days 40"""
+_OF_RUN_DIR = {"run_dir", "duration", "fault_interval", "kinds"}
+_OF_DAYS = {"out", "overrides", "days", "day"}
+_OF_DRILL = {"out", "episodes", "servers", "browser", "limit", "overrides", "duration", "fault_interval", "kinds"}
 _OWN_RUN_S = 60.0
 """Of faults into a run of one's own."""
 
@@ -42,6 +45,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--days", type=count, metavar="N", help="a run of N days instead, with records that age out and a failover a day")
     add("--day", type=above_zero, default=6.0, metavar="S", help="seconds that stand for a day (default: %(default)s)")
     add("--kinds", nargs="+", default=(), metavar="KIND", help="kinds of fault (default: all that are possible)")
+    parser.set_defaults(settle=_settle)
+
+
+def _settle(options: argparse.Namespace) -> None:
+    """Refuses what has no meaning for the drill that is asked for."""
+    beside, taken = "without --days", _OF_DRILL
+    if options.run_dir is not None:
+        beside, taken = "with --run-dir", _OF_RUN_DIR
+    elif options.days is not None:
+        beside, taken = "with --days", _OF_DAYS
+    others = (_OF_RUN_DIR | _OF_DAYS | _OF_DRILL) - taken
+    given = sorted(name for name in others if _is_given(options, name))
+    if given:
+        flags = " and ".join(f"--{'set' if name == 'overrides' else name.replace('_', '-')}" for name in given)
+        said = (
+            f"{flags} have no meaning {beside}: leave them" if len(given) > 1 else f"{flags} has no meaning {beside}: leave it"
+        )
+        options.parser.error(f"{said} out")
+
+
+def _is_given(options: argparse.Namespace, name: str) -> bool:
+    value: object = getattr(options, name)
+    default: object = options.parser.get_default(name)
+    return (value or default) != default
 
 
 @interruptible

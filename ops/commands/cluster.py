@@ -1,6 +1,7 @@
 """Writes configuration, certificates and keys for NATS servers, and says what to copy where and what to start."""
 
 import argparse
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,15 @@ from bus.server_binary import OLDEST_OF_CLUSTERS
 from ops.commands.arguments import add_config, add_overrides, port
 from ops.commands.execution import interruptible
 from ops.config.loading import load_config
+from ops.config.overrides import as_overrides
 from ops.console.terminal import Console
 from schemas.ids import RunName, subject_token
 
 EXAMPLE = """\
 millrace cluster --out cluster --server nats.lan --run mine
 millrace cluster --out cluster --server a.lan --server b.lan --server c.lan"""
+_SHELL = frozenset('\\"$`!')
+"""What means something to a shell within double quotes."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +57,11 @@ async def run(options: argparse.Namespace) -> int:
 def _summary(out: Path, plan: ClusterPlan) -> str:
     run = plan.runs[0].run
     replicas = 1 if len(plan.hosts) == 1 else 3
+    reached = {
+        "bus_config.url": client_url(plan),
+        "bus_config.ca_file": str(out / "ca.pem"),
+        "bus_config.keys": str(out / "keys" / run),
+    }
     version = ".".join(map(str, OLDEST_OF_CLUSTERS))
     servers = "\n".join(f"   {server_folder(out, host)}  ->  {host}" for host in plan.hosts)
     return f"""\
@@ -62,7 +71,12 @@ def _summary(out: Path, plan: ClusterPlan) -> str:
    nats-server -c nats.conf
 3. Once, with the administrator's key, create the streams of each run:
    millrace streams --config RECIPE bus_config.run={run} bus_config.replicas={replicas} \\
-     "bus_config.url='{client_url(plan)}'" bus_config.ca_file={out / "ca.pem"} bus_config.keys={out / "keys" / run}
+     {" ".join(map(_typed, as_overrides(reached)))}
 4. Give each node ca.pem and the keys of its own roles alone, as in {out / "keys" / run}/browser.seed for browsers, and start
    its roles with the same bus_config.run, url, ca_file and keys.
 Keep {out} itself private and off the nodes: it holds the keys of every role and of the authority (ca.key)."""
+
+
+def _typed(override: str) -> str:
+    """As a shell takes it; in double quotes where it can be, which leave the override's own readable."""
+    return shlex.quote(override) if _SHELL & set(override) else f'"{override}"'

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from bus.ports import Bus
 from bus.subjects import Subjects
-from ops.commands.arguments import add_run_dir, count
+from ops.commands.arguments import add_run_dir, count, settle_run_dir
 from ops.commands.execution import interruptible
 from ops.commands.listing import add_command
 from ops.console.json_lines import json_lines
@@ -36,11 +36,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument("number", type=count, metavar="N", help="as in the list")
     show.add_argument("--json", action="store_true", help="JSON in place of text")
     resend = add_command(actions, "resend", "put the message back on its queue")
-    resend.add_argument("number", type=count, nargs="?", metavar="N", help="as in the list")
+    resend.add_argument("number", nargs="?", metavar="N", help="as in the list")
     resend.add_argument("--all", action="store_true", help="every letter that was not sent again yet")
     resend.add_argument("--again", action="store_true", help="also when it was sent again before")
-    for action in (listing, show, resend):
-        add_run_dir(action)
+    for action, settle in ((listing, None), (show, None), (resend, _settle_resend)):
+        add_run_dir(action, settle=settle)
+
+
+def _settle_resend(options: argparse.Namespace) -> None:
+    """A first word that is no number is the run's folder: behind `--all` stands no N."""
+    if options.number is not None and not options.number.isdecimal():
+        options.number, options.folder = options.folder, options.number
+    settle_run_dir(options)
+    try:
+        options.number = None if options.number is None else count(options.number)
+    except argparse.ArgumentTypeError as error:
+        options.parser.error(f"argument N: {error}")
 
 
 @interruptible

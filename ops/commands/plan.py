@@ -58,6 +58,8 @@ async def run(options: argparse.Namespace) -> int:
     gpu = gpu_named(options.gpu) if options.gpu else own_gpu()
     if gpu is None:
         raise ConfigurationError(f"there is no GPU here: write the kind that there will be, as in --gpu H100 ({said_gpus()})")
+    if not gpu.memory:
+        raise ConfigurationError(f"the memory of {gpu.name} is not known: write it in GiB, as in --gpu mine:80")
     here = visible_gpus()
     gpus = tuple(map(str, range(options.gpus))) if options.gpus else here or ("0",)
     host = options.host_gib * GIB if options.host_gib else 0.0 if options.gpu else _host_memory()

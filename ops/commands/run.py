@@ -58,18 +58,20 @@ async def _model_found(config: "Config") -> list[str]:
     """What makes every role of this run begin with one model, fetched before there is a run; refused, before it is fetched."""
     from anyio.to_thread import run_sync
 
-    from ops.launch.node_file import quoted
-    from ops.run.base_models import described, pinned
+    from ops.config.overrides import as_overrides
+    from ops.run.base_models import described, pinned, reference_model
     from trainer.model.supported import require_trainable
 
-    def found() -> str:
+    def found() -> dict[str, str]:
+        models = {}
         if config.feeder_config.learns:
             with described(policy) as folder:
                 require_trainable(folder)
-        return pinned(policy)
+            if (reference := reference_model(config.objective_config)) is not None:
+                require_trainable(reference)
+                models["objective_config.reference_model"] = str(reference)
+        return {**models, f"policy_config.{key}": pinned(policy)}
 
     policy = config.policy_config
-    if policy.engine != "vllm":
-        return []
     key = "checkpoint_path" if policy.checkpoint_path else "base_model"
-    return [f"policy_config.{key}={quoted(await run_sync(found))}"]
+    return [*as_overrides(await run_sync(found))] if policy.engine == "vllm" else []

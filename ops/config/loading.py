@@ -7,7 +7,6 @@ one of `conf/main/objective`, which overrides of single keys may change.
 
 import dataclasses
 import difflib
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 from agents.prompt_file import is_prompt_file, read_prompt_file
 from ops.config.agreement import require_answers, require_known_parts
 from ops.config.idle_keys import idle_notes
+from ops.config.overrides import literal, quoted
 from ops.config.reading import read_yaml
 from ops.config.recipes import OBJECTIVES, RECIPES, objective_names, recipe_names
 from ops.config.schema import build_config, unknown_key
@@ -36,9 +36,8 @@ from ops.config.webgym_keys import SAME_AS, WITHOUT_EFFECT
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 
-_SUFFIXES = (".yaml", ".yml")
+_SUFFIX = ".yaml"
 _PROMPT = "model_config.prompt_version"
-_INTERPOLATION = re.compile(r"(\\*+)\$\{")
 _TWINS = SAME_AS | {ours: theirs for theirs, ours in SAME_AS.items()}
 
 
@@ -115,6 +114,16 @@ def merged_files(recipe: str | Path, overrides: Sequence[str] = ()) -> tuple[Mer
     return tuple(found)
 
 
+def prompt_file(recipe: str | Path, overrides: Sequence[str] = ()) -> tuple[str, Path] | None:
+    """The name of a prompt file and the folder that it is relative to, if one is asked for. Raises `ConfigurationError`."""
+    group, _, key = _PROMPT.partition(".")
+    model = written(recipe, overrides).get(group)
+    version = model.get(key, "") if isinstance(model, dict) else ""
+    if not (isinstance(version, str) and is_prompt_file(version)):
+        return None
+    return version, _prompt_folder(recipe, overrides)
+
+
 def overridden_keys(overrides: Sequence[str]) -> tuple[tuple[str, bool], ...]:
     """The keys that overrides name, and whether they are taken away; the choice of an objective is none."""
     parsed = [_parsed(text) for text in overrides]
@@ -135,7 +144,7 @@ def _plain(value: object) -> Any:
         case list() | tuple():
             return [_plain(each) for each in value]
         case str():
-            return _INTERPOLATION.sub(r"\1\1\\${", value)
+            return literal(value)
         case _:
             return value
 
@@ -167,7 +176,7 @@ def _prompt_folder(recipe: str | Path, overrides: Sequence[str]) -> Path:
 
 
 def _locate(recipe: str | Path) -> tuple[Path, str]:
-    if isinstance(recipe, str) and not recipe.endswith(_SUFFIXES):
+    if isinstance(recipe, str) and not recipe.endswith((_SUFFIX, ".yml")):
         if recipe in recipe_names():
             return RECIPES, recipe
         nearest = difflib.get_close_matches(recipe, recipe_names(), n=1, cutoff=0.0)[0]
@@ -178,8 +187,17 @@ def _locate(recipe: str | Path) -> tuple[Path, str]:
     path = Path(recipe)
     if not path.is_file():
         raise ConfigurationError(f"there is no configuration file {path}: write the path of a .yaml file that exists")
+    _require_ending(path)
     _require_readable(path.resolve())
     return path.resolve().parent, path.stem
+
+
+def _require_ending(*paths: Path) -> None:
+    """Hydra is given names, and reads .yaml alone. Raises `ConfigurationError` where one of these files ends otherwise."""
+    for path in paths:
+        if path.is_file() and not path.name.endswith(_SUFFIX):
+            renamed = f"{path.stem}{_SUFFIX}"
+            raise ConfigurationError(f"{path} cannot be read, only files that end in {_SUFFIX}: rename it to {renamed}")
 
 
 def _require_readable(path: Path, above: tuple[Path, ...] = ()) -> None:
@@ -195,8 +213,11 @@ def _require_readable(path: Path, above: tuple[Path, ...] = ()) -> None:
     listed = said.get("defaults")
     for entry in listed if isinstance(listed, list) else ():
         # What stands beside a person's file comes before a committed recipe of that name, also for other recipes.
-        below = _placed(begun[0].parent, entry) if isinstance(entry, str) else None
+        if not isinstance(entry, str):
+            continue
+        below = _placed(begun[0].parent, entry)
         if below is None:
+            _require_ending(*(begun[0].parent / name for name in (entry, f"{entry}.yml")))
             continue
         if below in begun:
             raise ConfigurationError(_in_a_circle(begun[begun.index(below) :], entry))
@@ -233,7 +254,8 @@ def _hydra(folder: Path, name: str) -> Iterator[None]:
 
 
 def _arguments(folder: Path, name: str, overrides: Sequence[str]) -> list[str]:
-    search = [] if folder == RECIPES else [f"hydra.searchpath=[file://{RECIPES}]"]
+    # Hydra takes this key's value as it is written, and resolves nothing in it.
+    search = [] if folder == RECIPES else [f"hydra.searchpath=[{quoted(f'file://{RECIPES}')}]"]
     return [*_forced(folder, name, overrides), *search]
 
 

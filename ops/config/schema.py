@@ -5,6 +5,7 @@ Values start from the dataclasses' own defaults, so a file names only what it ch
 
 import dataclasses
 import difflib
+import math
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -127,9 +128,24 @@ def _entry(key: str, tree: object, kind: type[_Component]) -> _Component:
 
 def _leaf(key: str, value: object, wanted: Any) -> object:
     try:
-        return msgspec.convert(value, wanted, strict=True)
+        found = msgspec.convert(value, wanted, strict=True)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{key} is {value!r}: write {words_of(wanted)}") from error
+    if not _is_finite(found):
+        raise ConfigurationError(f"{key} is {value!r}: write a finite number, a large one for no bound")
+    return found
+
+
+def _is_finite(value: object) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case list() | tuple():
+            return all(map(_is_finite, value))
+        case dict():
+            return all(map(_is_finite, value.values()))
+        case _:
+            return True
 
 
 def words_of(wanted: Any) -> str:

@@ -39,7 +39,7 @@ def recipes_and_files(prefix: str, **_: object) -> list[str]:
 
     from ops.config.recipes import recipe_names
 
-    return [*recipe_names(), *FilesCompleter(("yaml", "yml"))(prefix)]
+    return [*recipe_names(), *FilesCompleter(("yaml",))(prefix)]
 
 
 def keys(**_: object) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ everything that was admitted has to end, and no takeover may have cost more than
 import json
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import cycle
@@ -17,12 +17,16 @@ from rich.table import Table
 
 from ops.console.output_folder import make_output
 from ops.console.terminal import Console
+from ops.drills.failed import DrillFailed
 from ops.drills.scaled_run import ScaledRun, ScaledSettings, names_of, scaled_run
+from ops.monitor.dashboard import dashboard
+from ops.monitor.view import Progress, View
 from ops.run.logs import role_logs
 from schemas.messages import Role
 
 _NUM_FIRST_DAYS = 7
 _SHOWN = 10
+_PATIENCE_S = 120.0
 _OTHERS = (Role.BROWSER, Role.POLICY, Role.JUDGE, Role.TRAINER)
 
 
@@ -100,27 +104,45 @@ async def days_main(settings: ScaledSettings, *, num_days: int, command: str) ->
         (logs / "drill.out").open("a") as output,
         role_logs(logs / "drill.log", run="days", role="drill", worker="", stream=output),
     ):
-        report = await play_days(settings, num_days=num_days, command=command)
+        began, days = anyio.current_time(), list[Day]()
+        async with dashboard(lambda: _view(days, num_days, anyio.current_time() - began), console):
+            report = await play_days(settings, num_days=num_days, command=command, on_day=days.append)
     file = settings.folder / "report.json"
     file.write_text(json.dumps(report.as_json(), indent=2) + "\n", encoding="utf-8")
     console.print(report.table())
-    for broken in (*report.faults, *report.stalled, report.grown)[:_SHOWN]:
+    for broken in list(filter(None, (*report.faults, *report.stalled, report.grown)))[:_SHOWN]:
         console.print(broken, markup=False)
     console.print("[bold green]every promise was kept[/]" if report.holds else "[bold red]a promise was broken[/]")
     console.print(f"metrics   {file}", soft_wrap=True, highlight=False, markup=False)
     return 0 if report.holds else 1
 
 
-async def play_days(settings: ScaledSettings, *, num_days: int, command: str = "") -> DaysReport:
+def _view(days: Sequence[Day], num_days: int, elapsed_s: float) -> View:
+    note = f"{days[-1].judged} episodes judged" if days else ""
+    played = Progress(label="days", done=len(days), total=num_days, note=note)
+    return View(title="Millrace chaos", elapsed_s=elapsed_s, progress=(played,))
+
+
+async def play_days(
+    settings: ScaledSettings, *, num_days: int, command: str = "", on_day: Callable[[Day], None] = lambda _: None
+) -> DaysReport:
+    """Raises `ConfigurationError` and `DrillFailed` as `scaled_run`."""
     days: list[Day] = []
     others = cycle(_OTHERS)
     async with scaled_run(settings) as run:
-        await run.until(lambda: len(run.passing.versions) > 1 and run.leader() is not None)
+        await _require(run, lambda: len(run.passing.versions) > 1 and run.leader() is not None, "nothing was trained")
         for number in range(1, num_days + 1):
             days.append(await _day(run, number, next(others), settings.day_s))
+            on_day(days[-1])
         await run.settle()
         faults = run.passing.proof()
     return DaysReport(command=command, seed=settings.seed, day_s=settings.day_s, days=days, faults=faults)
+
+
+async def _require(run: ScaledRun, holds: Callable[[], bool], otherwise: str) -> None:
+    """Raises `DrillFailed`, also where a role cannot run."""
+    if not await run.until(holds, limit_s=_PATIENCE_S):
+        raise DrillFailed(f"{otherwise} within {_PATIENCE_S:g} s")
 
 
 async def _day(run: ScaledRun, number: int, other: Role, day_s: float) -> Day:
@@ -134,8 +156,8 @@ async def _day(run: ScaledRun, number: int, other: Role, day_s: float) -> Day:
                 os.kill(pid, signal.SIGKILL)
     if led is not None:
         run.feeders.pop(led, None)
-    await run.until(lambda: run.leader() is not None)
-    await run.until(lambda: len(run.passing.versions) > version + 1)
+    await _require(run, lambda: run.leader() is not None, f"day {number}: no feeder led")
+    await _require(run, lambda: len(run.passing.versions) > version + 1, f"day {number}: no two versions came")
     await anyio.sleep_until(began + day_s)
     leader = run.leader()
     metrics = run.feeders[leader].metrics if leader else {}

@@ -22,7 +22,9 @@ from bus.server import address_of
 from ops.audit.acknowledgements import AcknowledgementWatch
 from ops.audit.audit import Audit, audit
 from ops.audit.waits import Waiting
+from ops.config.overrides import as_overrides
 from ops.drills.bounds import late
+from ops.drills.failed import DrillFailed
 from ops.drills.faults import Durations, FaultKind, faults
 from ops.drills.injection import Injector
 from ops.drills.memory_watch import MemoryWatch
@@ -38,7 +40,7 @@ from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.simulation.material import ensure_demo_task_file, ensure_task_file
-from schemas.errors import BusError, BusUnavailable, ConfigurationError, MillraceError
+from schemas.errors import BusError, BusUnavailable, ConfigurationError
 from schemas.messages import Role
 from trainer.feeding.curriculum import evaluation_versions
 from trainer.retrying import until_available
@@ -54,10 +56,6 @@ _SERVER = "server-1"
 _PROXIED = (FaultKind.CUT, FaultKind.BLACKHOLE)
 _WORKER_FAULTS = (FaultKind.KILL, FaultKind.STOP, FaultKind.EXPIRE, FaultKind.CLOCK)
 _log = structlog.get_logger()
-
-
-class DrillFailed(MillraceError):
-    """A role ended in a way that only a person can mend; no fault may come to that."""
 
 
 PHASES = ("starting", "running", "settling", "proving")
@@ -230,7 +228,7 @@ class Drill:
         return port
 
     def _through(self, proxy: TcpProxy) -> tuple[str, ...]:
-        return (f"bus_config.url=nats://127.0.0.1:{proxy.port}", f"bus_config.keys={self._keys}")
+        return as_overrides({"bus_config.url": f"nats://127.0.0.1:{proxy.port}", "bus_config.keys": str(self._keys)})
 
     # the run ----------------------------------------------------------------------------------------------------------
 

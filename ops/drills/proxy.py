@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import cast
 
+from bus.server.ports import free_port
+
 _LOOPBACK = "127.0.0.1"
 
 
@@ -77,9 +79,9 @@ class TcpProxy:
         self._listening: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Accepts connections, always on the same port."""
+        """Accepts connections, always on the same port: one that no client is given while this listens to nobody."""
+        self.port = self.port or free_port()
         self._listening = await asyncio.get_running_loop().create_server(self.accept, _LOOPBACK, self.port)
-        self.port = self._listening.sockets[0].getsockname()[1]
 
     async def refuse(self) -> None:
         """Accepts no more connections, and resets those that there are: as a machine whose server is down."""

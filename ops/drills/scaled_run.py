@@ -13,9 +13,10 @@ from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.audit.following import Passing
 from ops.config.loading import load_config
+from ops.drills.failed import DrillFailed
 from ops.processes.restarts import RestartPolicy
 from ops.processes.role_process import millrace_command
-from ops.processes.supervisor import RoleSpec, Supervisor, supervise
+from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.simulation.material import ensure_task_file
@@ -69,6 +70,22 @@ class ScaledSettings:
 
 
 @dataclass
+class _Ends:
+    """Of roles, for good."""
+
+    told: list[str] = field(default_factory=list)
+
+    def note(self, status: RoleStatus) -> None:
+        if status.state is RoleState.FATAL:
+            self.told.append(f"{status.name} cannot run: {status.note}")
+
+    def require_none(self) -> None:
+        """Raises `DrillFailed`."""
+        if self.told:
+            raise DrillFailed(self.told[0])
+
+
+@dataclass
 class ScaledRun:
     """Its roles can be stopped and started by name; what passes on its streams is followed."""
 
@@ -80,6 +97,7 @@ class ScaledRun:
     passing: Passing = field(default_factory=Passing)
     feeders: dict[WorkerId, Heartbeat] = field(default_factory=dict)
     """The newest heartbeat of each."""
+    ends: _Ends = field(default_factory=_Ends)
 
     def start(self, role: Role, name: str) -> None:
         arguments = (role.value, "--run-dir", str(self.folder.path), "--name", name)
@@ -91,9 +109,10 @@ class ScaledRun:
         return max(leading, key=lambda beat: beat.at).worker if leading else None
 
     async def until(self, holds: Callable[[], bool], *, limit_s: float = 120.0) -> bool:
-        """Whether it came to hold: what passes announces nothing."""
+        """Whether it came to hold: what passes announces nothing. Raises `DrillFailed` where a role cannot run."""
         with anyio.move_on_after(limit_s):
-            while not holds():  # noqa: ASYNC110 - nothing announces it
+            while not holds():
+                self.ends.require_none()
                 await anyio.sleep(_LOOK_S)
         return holds()
 
@@ -141,7 +160,9 @@ async def scaled_run(settings: ScaledSettings) -> AsyncIterator[ScaledRun]:
 
     Raises:
         ConfigurationError: the folder holds a run already, or no server comes up.
+        DrillFailed: a role gave up for good.
     """
+    ends = _Ends()
     folder, config = RunFolder(settings.folder.resolve()), settings.config()
     if folder.config.exists():
         raise ConfigurationError(f"{folder.path} holds a run already: choose another folder with --out")
@@ -153,11 +174,11 @@ async def scaled_run(settings: ScaledSettings) -> AsyncIterator[ScaledRun]:
         name="server-1",
         argv=millrace_command(("server", "--run-dir", str(folder.path), "--name", "server-1")),
     )
-    async with supervise(folder.logs, on_change=lambda _: None, policy=_RESTARTS) as supervisor:
+    async with supervise(folder.logs, on_change=ends.note, policy=_RESTARTS) as supervisor:
         supervisor.start(server)
-        await _ready(folder, config)
+        await _ready(folder, config, ends)
         async with join(folder, config, role="monitor", name="drill") as bus:
-            run = ScaledRun(folder, config, bus, subjects_of(config), supervisor)
+            run = ScaledRun(folder, config, bus, subjects_of(config), supervisor, ends=ends)
             async with background(*(partial(run.follow, *source) for source in _sources(run.subjects))):
                 for role in CREW:
                     for name in names_of(role):
@@ -177,9 +198,10 @@ def _sources(names: Subjects) -> list[tuple[str, str]]:
     ]
 
 
-async def _ready(folder: RunFolder, config: Config) -> None:
+async def _ready(folder: RunFolder, config: Config, ends: _Ends) -> None:
     with anyio.move_on_after(_READY_S):
         while True:
+            ends.require_none()
             try:
                 async with join(folder, config, role="monitor", name="drill") as bus:
                     await bus.last_seq(subjects_of(config).feeding)

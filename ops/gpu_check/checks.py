@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
 from bus.child_process import start_process
+from ops.gpu_check.results import forget_scratch
 from ops.processes.role_process import millrace_environment
 
 _TAIL = 2000
@@ -67,6 +69,7 @@ async def run(part: Part, folder: Path) -> Failure | None:
                 os.killpg(process.pid, signal.SIGKILL)
             with anyio.CancelScope(shield=True):
                 await process.aclose()
+                await to_thread.run_sync(forget_scratch, folder)
     if patience.cancelled_caught:
         return Failure(part.name, f"it did not end within {part.seconds:.0f} s; {log} has its output")
     if process.returncode:

@@ -1,5 +1,6 @@
 """What the parts of a check tell each other and the one who looks: JSON in one folder."""
 
+import shutil
 from pathlib import Path
 from typing import TypeVar
 
@@ -8,6 +9,8 @@ import msgspec
 from agents.engine import Generation
 
 T = TypeVar("T", bound=msgspec.Struct)
+SCRATCH = "scratch-"
+"""Before the names of folders that a part has for itself, in the folder of figures."""
 
 
 class Throughput(msgspec.Struct, frozen=True):
@@ -106,6 +109,12 @@ def read(folder: Path, name: str, kind: type[T]) -> T | None:
     """None where that part has not come to anything."""
     file = folder / f"{name}.json"
     return msgspec.json.decode(file.read_bytes(), type=kind) if file.is_file() else None
+
+
+def forget_scratch(folder: Path) -> None:
+    """Copies of models, of a part that was killed."""
+    for left in folder.glob(f"{SCRATCH}*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def forget(folder: Path) -> None:

@@ -20,7 +20,7 @@ from agents.vllm_arguments import VllmSettings
 from agents.vllm_engine import VllmEngine
 from ops.gpu_check.drawn_pages import NUM_PAGES, PAGE, demonstrations, prompt
 from ops.gpu_check.refreshing import refreshes
-from ops.gpu_check.results import Answers, Serving, Throughput, write
+from ops.gpu_check.results import SCRATCH, Answers, Serving, Throughput, write
 from ops.planning.gpus import GIB, own_gpu
 from ops.planning.memory import Serving as Served
 from ops.planning.memory import serving_gpu
@@ -99,7 +99,7 @@ async def check(model: Path, folder: Path, num_parts: int) -> Serving:
         taken = free - torch.cuda.mem_get_info()[0] if free else 0
         found = []
         if num_parts == 1:
-            with tempfile.TemporaryDirectory(prefix="millrace-gpu-check-", dir=folder) as scratch:
+            with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=folder) as scratch:
                 versions = (Path(scratch) / "v1", Path(scratch) / "v2")
                 for version in versions:
                     await anyio.to_thread.run_sync(shutil.copytree, model, version)

@@ -20,6 +20,7 @@ _EXTRAS = {
     Role.TRAINER: "trainer",
 }
 """Of `pyproject.toml`; a server needs none."""
+_ANSWER_S = 60.0
 
 
 def extras_of(roles: Iterable[Role], *, has_gpu: bool) -> tuple[str, ...]:
@@ -30,7 +31,12 @@ def extras_of(roles: Iterable[Role], *, has_gpu: bool) -> tuple[str, ...]:
 
 def _has_gpu() -> bool:
     tool = shutil.which("nvidia-smi")
-    return tool is not None and subprocess.run([tool, "-L"], capture_output=True, check=False).returncode == 0
+    if tool is None:
+        return False
+    try:
+        return subprocess.run([tool, "-L"], capture_output=True, check=False, timeout=_ANSWER_S).returncode == 0
+    except subprocess.TimeoutExpired as error:
+        raise ConfigurationError(f"{tool} gave no answer within {_ANSWER_S:g} s: mend the driver of the GPUs") from error
 
 
 def main() -> int:
@@ -40,10 +46,11 @@ def main() -> int:
     options = parser.parse_args()
     try:
         node = read_node_file(options.file).node(options.name)
+        extras = extras_of((share.role for share in node.shares), has_gpu=_has_gpu())
     except ConfigurationError as error:
         print(f"millrace: {error}", file=sys.stderr)
         return 78
-    print(",".join(extras_of((share.role for share in node.shares), has_gpu=_has_gpu())))
+    print(",".join(extras))
     return 0
 
 

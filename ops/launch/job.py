@@ -2,7 +2,8 @@
 
 The first node leads: when all are ready it names a generation and an address, and everybody's ranks meet there. When a rank
 ends, or a node is no longer heard, all ranks of that generation end, and the next begins when all are ready again; rank 0 then
-goes on from the newest version, as after any kill. Nodes meet on the bus alone; only ranks speak to each other directly.
+goes on from the newest version, as after any kill. A node that was told to leave takes no part in another generation. Nodes
+meet on the bus alone; only ranks speak to each other directly.
 
     python -m ops.launch.job NODE_FILE NODE -- COMMAND...
 """
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from socket import AddressFamily, create_server
+from socket import AddressFamily
 
 import anyio
 import psutil
@@ -20,6 +21,7 @@ import structlog
 
 from bus.background import background
 from bus.ports import Bus
+from bus.server.ports import free_port
 from bus.subjects import Subjects
 from ops.config.loading import load_config
 from ops.launch.job_membership import JobMembership
@@ -88,7 +90,7 @@ class JobNodeLoop:
         self._others = tuple(name for name in job.nodes if name != node)
 
     async def run(self) -> int:
-        """The exit code: of rank 0 once the job is over, or of a rank of this node that failed."""
+        """The exit code: of rank 0 once the job is over, of a rank of this node that failed, or 0 if told to leave before."""
         while True:
             before = self._membership.newest_generation
             await self._membership.say(state=JobState.READY, address="")
@@ -102,13 +104,15 @@ class JobNodeLoop:
     async def _lead(self) -> int | None:
         """One generation. None: another node was lost in it."""
         await self._membership.until(lambda: all(self._state(name) is JobState.READY for name in self._others))
-        generation, port = self._membership.newest_generation + 1, _free_port(self._interface.address)
+        generation, port = self._membership.newest_generation + 1, free_port(self._interface.address)
         place = self._place(self._interface.address, port)
         async with local_ranks(self._command, place, (DRAIN_SIGNAL,)) as ranks:
             address = f"{self._interface.address}:{port}"
             await self._membership.say(state=JobState.RUNNING, generation=generation, address=address)
             _log.info("job_begins", generation=generation, ranks=place.num_ranks)
             code = await _first(ranks.ended, lambda: self._lost(generation))
+        if code is None and ranks.told_to_leave:
+            code = 0
         if code is not None and (code == EXIT_RESTART or not isinstance(Restarts().after_exit(code, 0.0)[1], Restart)):
             await self._finish(code)
         return code
@@ -155,11 +159,11 @@ class JobNodeLoop:
             code = await _first(ranks.ended, lambda: membership.until(lambda: not self._runs(leader, generation)))
             if code is not None and code != 0:
                 return code
-            with anyio.move_on_after(_FOLLOW_S):
-                await membership.until(lambda: not self._runs(leader, generation))
+            # However long rank 0 takes behind ours, for its last checkpoint, say.
+            await membership.until(lambda: not self._runs(leader, generation))
             over = membership.of(leader)
             if over is None or over.state is not JobState.FINISHED or over.generation != generation:
-                return None
+                return 0 if ranks.told_to_leave else None
             if over.exit_code in (0, EXIT_RESTART):
                 with anyio.move_on_after(_FOLLOW_S):
                     await ranks.ended()
@@ -188,11 +192,6 @@ class JobNodeLoop:
             first=sum(self._job.num_ranks[: self._index]),
             num_ranks=sum(self._job.num_ranks),
         )
-
-
-def _free_port(address: str) -> int:
-    with create_server((address, 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 async def _first(result: Callable[[], Awaitable[int]], end: Callable[[], Awaitable[None]]) -> int | None:

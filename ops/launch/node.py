@@ -4,6 +4,7 @@ SIGTERM and Ctrl-C stop everything at once, what is held is handed back. SIGUSR1
 then the node leaves, its server last.
 """
 
+import os
 import socket
 from functools import partial
 from pathlib import Path
@@ -14,21 +15,26 @@ from bus.address_file import say_whereabouts
 from bus.background import background
 from bus.server_binary import OLDEST_OF_CLUSTERS, find_binary
 from ops.console.terminal import Console
+from ops.launch.devices import on_devices
 from ops.launch.environment_file import read_environment
 from ops.launch.node_file import Node, NodeFile, read_node_file
 from ops.launch.processes import Given, processes
 from ops.processes.restarts import EXIT_FATAL
 from ops.processes.service import DRAIN_SIGNAL
 from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
+from ops.run.alone import alone
 from ops.run.folder import RunFolder
 from schemas.errors import ConfigurationError
 from schemas.messages import Role
 
 
 async def main(path: Path, name: str, *, check: bool) -> int:
-    """Returns 0 when every role has ended by itself or the node was drained, 78 when one of them cannot run."""
+    """Returns 0 when every role has ended by itself or the node was drained, 78 when one of them cannot run.
+
+    Raises `ConfigurationError`, also where another process runs this node.
+    """
     file = read_node_file(path)
-    node = file.node(name)
+    node = on_devices(file.node(name), os.environ)
     file = file.of(node)
     specs = tuple(processes(file, node, await _given(file, node)))
     console = Console(soft_wrap=True, highlight=False)
@@ -36,11 +42,15 @@ async def main(path: Path, name: str, *, check: bool) -> int:
         for spec in specs:
             console.print(spec.name, markup=False)
         return 0
-    if node.is_server and file.address_file is not None:
-        say_whereabouts(file.address_file, Path(file.server), socket.gethostname())
-    logs = RunFolder(Path(file.folder)).logs
-    async with supervise(logs, on_change=partial(_say, console)) as supervisor, background(partial(_heed_drain, supervisor)):
-        return await _run(supervisor, specs)
+    folder = RunFolder(Path(file.folder))
+    with alone(folder, name):
+        if node.is_server and file.address_file is not None:
+            say_whereabouts(file.address_file, Path(file.server), socket.gethostname())
+        async with (
+            supervise(folder.logs, on_change=partial(_say, console)) as supervisor,
+            background(partial(_heed_drain, supervisor)),
+        ):
+            return await _run(supervisor, specs)
 
 
 async def _given(file: NodeFile, node: Node) -> Given:

@@ -7,7 +7,7 @@
     keys: /etc/millrace/keys               # holds the keys of that node's roles
     folder: /var/lib/millrace/mine         # logs, checkpoints
     environment: /etc/millrace/environment # KEY=VALUE, its owner's alone; optional
-    server: /etc/millrace/server           # on nodes with a server: its folder from `millrace cluster`
+    server: /var/lib/millrace/server       # on nodes with a server: its folder from `millrace cluster`, and its data
     source: /opt/millrace                  # this project's files; venv: its virtual environment, if not .venv there
     nodes:
       cpu-1: {address: 10.0.0.1, roles: {server: 1, feeder: 1, browser: {count: 2, config: [env_config.server_size=32]}}}
@@ -25,16 +25,18 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from agents.prompt_file import is_prompt_file
 from bus.address_file import address_file
-from ops.config.loading import load_config
+from ops.config.loading import load_config, merged_files, prompt_file
+from ops.config.overrides import as_overrides
 from ops.config.reading import read_yaml
+from ops.config.recipes import RECIPES
 from ops.launch.pod_settings import PodSettings, read_pod_settings
 from ops.launch.slurm_settings import read_slurm_settings
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.ids import RunName, subject_token
 from schemas.messages import Role
+from schemas.server_url import server_urls
 
 ROLES = (Role.SERVER, Role.FEEDER, Role.BROWSER, Role.POLICY, Role.JUDGE, Role.ARCHIVER, Role.TRAINER)
 """In the order in which a node starts them."""
@@ -45,7 +47,6 @@ _TEXTS = ("run", "config", "url", *_PATHS, "trainer_network")
 _KEYS = (*_TEXTS, "kubernetes", "slurm", "nodes")
 _NODE = "{node}"
 _PLAIN = "letters, digits and . _ -"
-_BEFORE_QUOTE = re.compile(r"(\\*)('|\Z)")
 _PATH = re.compile(r"/([A-Za-z0-9._/-]|\{node\})*\Z")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
 _ADDRESS = re.compile(r"([a-z_][a-z0-9_-]*@)?[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?\Z")
@@ -90,6 +91,11 @@ class Node:
     @property
     def workers(self) -> tuple[Share, ...]:
         return tuple(share for share in self.shares if share.role is not Role.SERVER)
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The numbers of all that its processes see, lowest first."""
+        return tuple(sorted({gpu for share in self.shares for entry in share.gpus for gpu in entry.split(",")}, key=int))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,31 +154,38 @@ class NodeFile:
 
     @property
     def copied(self) -> tuple[Path, ...]:
-        """What nodes are given of that which stands beside this file: the recipe, and the prompt file that it names.
+        """What nodes are given of that which stands beside this file: the recipe, what it and the choices of workers begin
+        with, and the prompt file.
 
         Raises:
-            ConfigurationError: the recipe is no YAML, or its prompt file does not stand there.
+            ConfigurationError: the recipe cannot be read, or something of it does not stand there.
         """
         if self.recipe_file is None:
             return ()
-        said = read_yaml(self.recipe_file)
-        model = said.get("model_config") if isinstance(said, dict) else None
-        version = str(model.get("prompt_version", "")) if isinstance(model, dict) else ""
-        if not is_prompt_file(version):
-            return (self.recipe_file,)
-        prompt = self.recipe_file.parent / version
-        if not _FILE.match(version.removeprefix("./")) or not prompt.is_file():
-            raise ConfigurationError(
-                f"{self.recipe_file} names the prompt {version}, which every node is to be given: put the file beside the "
-                f"recipe, and write its name, of {_PLAIN}"
-            )
-        return self.recipe_file, prompt
+        recipe = self.recipe_file.resolve()
+        prompt = prompt_file(recipe)
+        copied = [recipe, *([prompt[1] / prompt[0]] if prompt else ())]
+        for overrides in dict.fromkeys(((), *(share.config for node in self.nodes.values() for share in node.shares))):
+            copied += [merged.path for merged in merged_files(recipe, overrides) if not merged.path.is_relative_to(RECIPES)]
+            own = prompt_file(recipe, overrides)
+            if own and own != prompt and not Path(own[0]).is_absolute():
+                raise ConfigurationError(
+                    f"{self.path}: a worker's config names the prompt {own[0]}, which no node is given: write it into "
+                    f"{recipe}, or its whole path, where it is on every node"
+                )
+        for path in copied:
+            if path.parent.resolve() != recipe.parent or not _FILE.match(path.name) or not path.is_file():
+                raise ConfigurationError(
+                    f"{self.path}: every node is to be given {path}, of which the recipe is made: put the file beside the "
+                    f"recipe, and write its name, of {_PLAIN}"
+                )
+        return tuple(dict.fromkeys(path.resolve() for path in copied))
 
     @property
     def bus(self) -> tuple[str, ...]:
         """What all roles are given as KEY=VALUE."""
         values = {"run": self.run, "url": self.url, "ca_file": self.ca_file, "keys": self.keys}
-        return tuple(f"bus_config.{key}={quoted(value)}" for key, value in values.items())
+        return as_overrides({f"bus_config.{key}": value for key, value in values.items()})
 
 
 def administered(path: Path, cluster: Path, overrides: Sequence[str]) -> Config:
@@ -190,12 +203,6 @@ def _is_network(text: str) -> bool:
         return IPv4Network(text).num_addresses > 1
     except ValueError:
         return False
-
-
-def quoted(value: str) -> str:
-    """A value as overrides take it, whatever it holds: a backslash is one, unless a quote comes behind it."""
-    escaped = _BEFORE_QUOTE.sub(lambda found: 2 * found[1] + found[2].replace("'", "\\'"), value)
-    return f"'{escaped}'"
 
 
 def read_node_file(path: Path) -> NodeFile:
@@ -230,7 +237,9 @@ class _Reader:
             raise self._wrong("a node has the role server: write the folder that millrace cluster made for it in server")
         if not _PATH.match(str(file.address_file or "/")):
             raise self._wrong(f"url is {file.url!r}: write an absolute path that all nodes see, of {_PLAIN} and /")
-        if file.address_file is not None and sum(node.is_server for node in nodes.values()) > 1:
+        if file.address_file is None:
+            server_urls(file.url)
+        elif sum(node.is_server for node in nodes.values()) > 1:
             raise self._wrong(
                 "several nodes have the role server, which have to find each other: write their addresses in url"
             )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from ops.launch.devices import VISIBLE
 from ops.launch.node_file import Node, NodeFile, Share
 from ops.processes.role_process import millrace_command
 from ops.processes.supervisor import RoleSpec
@@ -24,7 +25,7 @@ class Given:
 
 
 def processes(file: NodeFile, node: Node, given: Given) -> Iterator[RoleSpec]:
-    """In the order in which they are started. `file` has this node's paths."""
+    """In the order in which they are started. `file` has this node's paths, `node` this machine's devices."""
     if node.is_server:
         assert given.server_binary is not None
         argv = (str(given.server_binary), "-c", "nats.conf")
@@ -75,4 +76,4 @@ def role_arguments(share: Share, arguments: Sequence[str], name: str) -> tuple[s
 
 
 def _seen(gpus: str) -> dict[str, str]:
-    return {"CUDA_VISIBLE_DEVICES": gpus}
+    return {VISIBLE: gpus}

@@ -55,7 +55,8 @@ class Place:
                 "MASTER_ADDR": self.address,
                 "MASTER_PORT": str(self.port),
                 "GLOO_SOCKET_IFNAME": self.interface,
-                "NCCL_SOCKET_IFNAME": self.interface,
+                # Without the sign NCCL takes every interface whose name begins so.
+                "NCCL_SOCKET_IFNAME": f"={self.interface}",
             }
             for local in range(self.num_local)
         ]
@@ -67,6 +68,7 @@ class LocalRanks:
     def __init__(self, processes: Sequence[Process], *, has_rank_0: bool) -> None:
         self._processes = processes
         self._has_rank_0 = has_rank_0
+        self.told_to_leave = False
 
     async def ended(self) -> int:
         """Returns when rank 0 has ended and the others behind it, when one has failed, or when all have ended.
@@ -96,7 +98,9 @@ class LocalRanks:
         """Passes a signal on; that to drain is for rank 0."""
         if number != DRAIN_SIGNAL:
             _tell(self._processes, number)
-        elif self._has_rank_0:
+            return
+        self.told_to_leave = True
+        if self._has_rank_0:
             _tell(self._processes[:1], number)
 
 

@@ -1,5 +1,6 @@
 """The text files that nodes are started with: templates beside the code, filled from the node file. They hold no secret."""
 
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -34,14 +35,23 @@ def common(file: NodeFile, node: Node, options: str = "") -> dict[str, str]:
 
 
 def systemd_unit(file: NodeFile, node: Node, options: str = "") -> str:
-    return filled("systemd.service", **common(file, node, options))
+    written = " ".join(f'"-{path}"' for path in _written(file, node))  # with the dash one that is not there is no failure
+    return filled("systemd.service", **common(file, node, options), written=written)
+
+
+def _written(file: NodeFile, node: Node) -> Iterator[str]:
+    """The folders in which a node's processes write."""
+    yield file.folder
+    if node.is_server:
+        yield file.server
+        if file.address_file is not None:
+            yield str(file.address_file.parent)
 
 
 def slurm_script(file: NodeFile, node: Node, options: str = "") -> str:
-    gpus = sorted({gpu for share in node.workers for entry in share.gpus for gpu in entry.split(",")})
     lines = [f"#SBATCH {option}" for option in node.slurm.values() if option]
-    if gpus:
-        lines.append(f"#SBATCH --gpus={len(gpus)}")
+    if node.gpus:
+        lines.append(f"#SBATCH --gpus={len(node.gpus)}")
     if node.is_server and file.address_file is None:
         lines.append(f"#SBATCH --nodelist={node.host}")  # its address stands in bus_config.url
     return filled("slurm.sbatch", **common(file, node, options), resources="\n".join(lines))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ops.launch.devices import VISIBLE, devices_in
 from ops.launch.node_file import Share
 from ops.launch.processes import share_specs
 from ops.processes.supervisor import RoleSpec
@@ -35,9 +36,9 @@ class Wanted:
 
 def visible_gpus() -> tuple[str, ...]:
     """Those that CUDA would show here."""
-    said = os.environ.get("CUDA_VISIBLE_DEVICES")
+    said = os.environ.get(VISIBLE)
     if said is not None:
-        return tuple(filter(None, (gpu.strip() for gpu in said.split(","))))
+        return devices_in(said)
     return tuple(str(number) for number, _ in enumerate(_GPUS.glob("*")))
 
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bus.blocklist import site_of
 from ops.monitor.chains import ChainState
 from schemas.ids import EpisodeId, PolicyVersion, TaskId, WorkerId
 from schemas.messages import AnyMessage, EpisodeStart, Judgement, Outcome, Split, StepPhase, Task, Trajectory, Verdict
+from schemas.site import site_of
 
 
 class Phase(enum.Enum):

@@ -97,8 +97,8 @@ class Measuring:
             # A work queue's stream holds nothing else; its other split counts too.
             began_s = (await self._standing(queue.stream)).oldest_s
         else:
-            record = await self.bus.get(queue.stream, depth.acked_seq + 1)
-            began_s = record.time_s if record is not None else 0.0
+            stored = await self.bus.get_bytes(queue.stream, depth.acked_seq + 1)
+            began_s = stored.time_s if stored is not None else 0.0
         return max(0.0, self.now() - began_s) if began_s else None
 
 

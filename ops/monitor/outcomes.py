@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bus.blocklist import site_of
 from schemas.ids import PolicyVersion
 from schemas.messages import Judgement, Split
+from schemas.site import site_of
 from schemas.text import visible
 from trainer.scores import score
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import anyio
 
 from bus.background import background
+from bus.following import follow
 from bus.lineage import Lineage
-from bus.ports import Bus
+from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from bus.topology import step_queue
 from ops.monitor.outcomes import page_of
@@ -202,17 +203,15 @@ class RunWatch:
         }
         async with anyio.create_task_group() as group:
             for stream, subject in sources.items():
-                group.start_soon(self._follow, stream, subject)
+                group.start_soon(follow, self._bus, stream, subject, self._take)
             group.start_soon(self._measure_depth)
 
-    async def _follow(self, stream: str, subject: str) -> None:
-        async with self._bus.tail(stream, subject) as records:
-            async for record in records:
-                if isinstance(record.message, Checkpoint) and not self._lineage.takes(record):
-                    continue
-                self.state.apply(record.message, time.monotonic())
-                self._changed.set()
-                self._changed = anyio.Event()
+    def _take(self, record: Record) -> None:
+        if isinstance(record.message, Checkpoint) and not self._lineage.takes(record):
+            return
+        self.state.apply(record.message, time.monotonic())
+        self._changed.set()
+        self._changed = anyio.Event()
 
     async def _measure_depth(self) -> None:
         queues = [step_queue(self._subjects, self._config, split) for split in Split]

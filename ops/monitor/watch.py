@@ -7,16 +7,16 @@ once only as long as nobody hears it.
 
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
-import structlog
 
 from bus.background import background
-from bus.backlog import backlog
 from bus.bulkhead import Bulkhead
 from bus.context import WorkerContext
 from bus.fault import Fault
+from bus.following import follow
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.server_time import ServerClock
@@ -35,10 +35,8 @@ from schemas.ids import WorkerId
 from schemas.messages import Role
 
 _TICK_S = 1.0
-_AGAIN_S = 1.0
 _JOIN_S = 30.0
 """A server that does not say which episodes are live does not keep everything else waiting for longer."""
-_log = structlog.get_logger()
 
 
 class MonitorWatch:
@@ -130,21 +128,8 @@ class MonitorWatch:
             self._take(self.state.heard, record)
 
     async def _follow(self, stream: str, subject: str) -> None:
-        after_seq = 0
-        while True:
-            try:
-                async for record in backlog(self._bus, stream, subject, after_seq=after_seq):
-                    after_seq = record.seq
-                    self._take(self.state.stored, record)
-                self._read[subject].set()
-                async with self._bus.tail(stream, subject, after_seq=after_seq) as records:
-                    async for record in records:
-                        after_seq = record.seq
-                        self._take(self.state.stored, record)
-            except BusError as error:
-                # The server may be away for long; this monitor says so, and goes on when it is back.
-                _log.info("monitor_waits", stream=stream, reason=str(error))
-                await anyio.sleep(_AGAIN_S)
+        take = partial(self._take, self.state.stored)
+        await follow(self._bus, stream, subject, take, read_up=self._read[subject].set, outlasted=(BusError,))
 
     def _take(self, fold: Callable[[Record, float], None], record: Record) -> None:
         try:

@@ -1,6 +1,5 @@
 """One step of an episode as a picture: its screenshot in a given size, with what the policy did drawn in."""
 
-import io
 from dataclasses import dataclass
 
 from PIL import Image, ImageFont
@@ -8,6 +7,7 @@ from PIL import Image, ImageFont
 from agents.describing import sentence
 from ops.pictures.click_mark import draw_click, pointed_at
 from schemas.messages import Observation, StepRequest
+from trainer.pictures import opened
 
 CAPTION_SIZE = 14
 _MOST_WIDTH = 1280
@@ -42,10 +42,9 @@ def drawn(frame: Frame, number: int, height: int) -> Image.Image:
         ValueError: the screenshot is no picture.
     """
     try:
-        with Image.open(io.BytesIO(frame.screenshot)) as opened:
-            screenshot = opened.convert("RGB")
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"the screenshot of step {number} cannot be read: {error}") from error
+        screenshot = opened(frame.screenshot)
+    except ValueError as error:
+        raise ValueError(f"step {number}: {error}") from error
     scale = min(height / screenshot.height, _MOST_WIDTH / screenshot.width)
     size = max(1, round(screenshot.width * scale)), max(1, round(screenshot.height * scale))
     screenshot = screenshot.resize(size, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS)

@@ -4,31 +4,33 @@ import subprocess
 from dataclasses import dataclass, replace
 
 from schemas.errors import ConfigurationError
-from trainer.engine.throughput import known_tflops
+from trainer.engine.throughput import known_tflops, of_device
 
 GIB = float(1 << 30)
 _KNOWN = {
     "GB200": (184.0, 8.0),
     "B300": (268.0, 8.0),
     "B200": (179.0, 8.0),
+    "GH200": (94.5, 4.0),
     "H200": (139.8, 4.8),
     "H100": (79.2, 3.35),
     "A100": (79.2, 2.04),
     "L40S": (44.5, 0.864),
+    "L40": (44.5, 0.864),
     "A10": (22.5, 0.6),
     "L4": (22.5, 0.3),
     "RTX 4090": (23.6, 1.008),
     "RTX 3090": (23.6, 0.936),
 }
-"""GiB that CUDA says that they have, and TB/s of their memory by the makers' data sheets, by a part of their names. Of an A100
-the larger kind."""
+"""GiB that CUDA says that they have, and TB/s of their memory by the makers' data sheets, by words of their names. Of an A100
+the larger kind, of a GH200 the smaller."""
 
 
 @dataclass(frozen=True)
 class Gpu:
     name: str
     memory: float
-    """Bytes."""
+    """Bytes; 0: not known, as where it is the host's too."""
     flops: float = 0.0
     """A second in bf16; 0: not known."""
     bandwidth: float = 0.0
@@ -41,7 +43,7 @@ class Gpu:
 
 
 def gpu_named(text: str) -> Gpu:
-    """By a part of its name, or as `NAME:GiB` or `NAME:GiB:TFLOPS:TB/s`.
+    """By words of its name, or as `NAME:GiB` or `NAME:GiB:TFLOPS:TB/s`.
 
     Raises:
         ConfigurationError: nobody knows it; says how to write its memory.
@@ -59,10 +61,10 @@ def gpu_named(text: str) -> Gpu:
 
 
 def _known(name: str) -> Gpu | None:
-    part = next((part for part in _KNOWN if part.lower() in name.lower()), None)
-    if part is None:
+    found = of_device(_KNOWN, name)
+    if found is None:
         return None
-    gib, terabytes = _KNOWN[part]
+    gib, terabytes = found
     return Gpu(name, gib * GIB, known_tflops(name) * 1e12, terabytes * 1e12)
 
 
@@ -81,4 +83,4 @@ def own_gpu() -> Gpu | None:
     if not name:
         return None
     known = _known(name) or Gpu(name, 0.0)
-    return replace(known, memory=float(mib) * (1 << 20))
+    return replace(known, memory=float(mib) * (1 << 20)) if mib.isdecimal() else known

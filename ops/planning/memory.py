@@ -24,7 +24,9 @@ class Training:
 
     size: ModelSize
     num_trained: int
-    """Parameters that have gradients: all, or those of adapters."""
+    """Parameters that have gradients: all that are not frozen, or those of adapters."""
+    num_served: int
+    """Parameters in a version, as policies get it."""
     dtype_bytes: int
     stage: int
     num_ranks: int
@@ -35,6 +37,7 @@ class Training:
     num_patches: int
     """Of the screenshots in it."""
     checkpoints_activations: bool
+    trains_vision: bool = True
     num_engines: int = 1
     """Policy, and critic where there is one."""
     has_reference: bool = False
@@ -95,7 +98,7 @@ def rank_host(plan: Training) -> Need:
 def version_disk(plan: Training) -> Need:
     """The files of one version."""
     master = _FLOAT32 if plan.dtype_bytes != _FLOAT32 else 0
-    served = plan.num_trained * plan.dtype_bytes
+    served = plan.num_served * plan.dtype_bytes
     engines = plan.num_engines - 1
     state = plan.num_trained * (master + _MOMENTS * _FLOAT32)
     return Need({"for policies": served, "for the trainer": state + engines * (state + served)})
@@ -110,14 +113,16 @@ def _optimizer_bytes(plan: Training) -> float:
 def _activations(plan: Training) -> float:
     """What one layer keeps of a token for its backward pass: inputs of both norms and of both sums, queries, keys, values,
     what attention gives, and four of the width between. Checkpointed, every layer keeps its input, and one is whole at a time,
-    with its gradients."""
+    with its gradients. What sees keeps nothing where it is frozen."""
     size, value = plan.size, plan.dtype_bytes
     layer = value * (6 * size.hidden + 2 * size.query + 2 * size.key_value + 4 * size.intermediate)
     vision_layer = value * 18 * size.vision_hidden
     if plan.checkpoints_activations:
-        text = plan.tokens * (size.num_layers * size.hidden * value + 2 * layer)
-        return text + plan.num_patches * (size.vision_layers * size.vision_hidden * value + 2 * vision_layer)
-    return plan.tokens * size.num_layers * layer + plan.num_patches * size.vision_layers * vision_layer
+        text, seen = size.num_layers * size.hidden * value + 2 * layer, size.vision_layers * size.vision_hidden * value
+        seen += 2 * vision_layer
+    else:
+        text, seen = size.num_layers * layer, size.vision_layers * vision_layer
+    return plan.tokens * text + plan.num_patches * (seen if plan.trains_vision else vision_layer)
 
 
 def _logits(plan: Training) -> float:

@@ -14,6 +14,7 @@ from agents.image_tokens import ImageTokens, ScaledGrid, Tiles
 from schemas.errors import ConfigurationError
 from schemas.messages import Screenshot
 from trainer.engine.throughput import ModelCost
+from trainer.model.frozen import part_of
 from trainer.model.supported import GRIDS, TILES
 
 _MOST_TILES = 12
@@ -46,6 +47,8 @@ class ModelSize:
     """A square number: so many are merged."""
     image_tokens: ImageTokens | None = None
     """By config.json alone: where its processor's settings scale a screenshot, or allow other tiles, it has others."""
+    parts: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of those that `trainer_config.freeze` knows."""
     linear: Mapping[str, int] = field(default_factory=dict)
     """Inputs and outputs of all linear layers of one name, added up: an adapter has so many parameters a rank."""
 
@@ -96,6 +99,7 @@ def _measured(config: Any, model: Any) -> ModelSize:
         patch_flops=cost.a_patch if cost else 0.0,
         frame_flops=cost.a_squared_frame if cost else 0.0,
         **_seen(config, vision),
+        parts=_parts(model),
         linear=_linear(model),
     )
 
@@ -110,6 +114,13 @@ def _seen(config: Any, vision: Any) -> dict[str, Any]:
     side, merge = _first(vision, "patch_size"), _first(vision, "spatial_merge_size") or 1
     grid = ScaledGrid(cell=side * merge, min_pixels=0, max_pixels=sys.maxsize) if side else None
     return {"patches_a_token": merge**2, "image_tokens": grid}
+
+
+def _parts(model: torch.nn.Module) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for name, parameter in model.named_parameters():
+        found[part_of(name)] += parameter.numel()
+    return found
 
 
 def _linear(model: torch.nn.Module) -> Counter[str]:

@@ -110,9 +110,11 @@ def _training(config: Config, size: ModelSize, shares: Sequence[Share]) -> Train
     patches = screenshots * size.patches(browser.viewport_width, browser.viewport_height)
     zero = deepspeed.settings["zero_optimization"]
     adapters = sum(size.linear.get(name, 0) for name in lora.targets) * lora.rank
+    frozen = config.trainer_config.freeze
     return Training(
         size=size,
-        num_trained=adapters if lora.active else size.num_parameters,
+        num_trained=adapters if lora.active else size.num_parameters - sum(size.parts.get(part, 0) for part in frozen),
+        num_served=adapters if lora.active else size.num_parameters,
         dtype_bytes=_BYTES[deepspeed.dtype],
         stage=deepspeed.stage,
         num_ranks=_count(shares, Role.TRAINER),
@@ -120,6 +122,7 @@ def _training(config: Config, size: ModelSize, shares: Sequence[Share]) -> Train
         completion_tokens=samples * min(policy.max_new_tokens, length),
         num_patches=samples * min(patches, length * size.patches_a_token),
         checkpoints_activations=deepspeed.checkpoints_activations,
+        trains_vision=config.trainer_config.trains_vision,
         num_engines=2 if traits_of(config.objective_config).critic else 1,
         has_reference=config.objective_config.needs_reference and not lora.active,
         bucket=int(zero.get("reduce_bucket_size", 500_000_000)),
@@ -129,8 +132,8 @@ def _training(config: Config, size: ModelSize, shares: Sequence[Share]) -> Train
 
 
 def _offloads(deepspeed: DeepSpeedConfig, key: str) -> bool:
-    device: str = deepspeed.settings["zero_optimization"].get(key, {}).get("device", "none")
-    return device != "none"
+    offloading: dict[str, str] = deepspeed.settings["zero_optimization"].get(key) or {}
+    return offloading.get("device", "none") != "none"
 
 
 def _serving(config: Config, size: ModelSize, machine: Machine) -> Serving:

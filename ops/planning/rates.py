@@ -107,7 +107,7 @@ def rates(made: Plan, work: Workload) -> Rates | None:
     in_turns = config.feeder_config.mode == "sync"
     if in_turns:
         collecting_s += (work.most_steps - work.steps) * (work.page_s + answer_s)
-    served = made.training.num_trained * made.training.dtype_bytes
+    served = made.training.num_served * made.training.dtype_bytes
     return Rates(
         prompt_tokens=prompt,
         policies_steps_s=made.num_policies * engine.most / engine.answer_s(engine.most),
@@ -181,7 +181,8 @@ def _trained_s(made: Plan, gpu: Gpu, prompt: int, work: Workload, steps: float) 
     passes = _RECOMPUTED if training.checkpoints_activations else _PASSES
     answer = work.answer_tokens
     seen = (made.config.context_config.num_rounds + 1) * screenshot_flops(training.size, _patches(made))
-    flops = passes * training.num_engines * (forward_flops(training.size, prompt + answer, predicted=answer) + seen)
+    read = forward_flops(training.size, prompt + answer, predicted=answer)
+    flops = training.num_engines * (passes * read + (passes if training.trains_vision else 1) * seen)
     return samples * algorithm.num_train_epochs * flops / (training.num_ranks * gpu.flops * _TRAINED)
 
 

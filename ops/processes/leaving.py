@@ -4,7 +4,8 @@ A rolling restart takes one worker at a time: the next is told only when the suc
 """
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 import anyio
 
@@ -24,19 +25,21 @@ async def drain(folder: RunFolder, config: Config, chosen: Selection, *, wait: b
     """Returns 0 when all have left (or were told to, without `wait`), 1 when one has not in time: it goes on draining."""
     console = Console(soft_wrap=True, highlight=False)
     async with _workers(folder, config) as workers:
-        told = [one for one in chosen.of(await workers.present()) if await _told(workers, one, Order.DRAIN, console)]
+        asked = [await _told(workers, one, Order.DRAIN, console) for one in chosen.of(await workers.present())]
+        told = [leaver for leaver in asked if leaver is not None]
         if not told:
             console.print("nobody of these is there")
             return 0
         if not wait:
             return 0
-        staying = {one.worker for one in told}
+        staying = {leaver.worker: leaver for leaver in told}
         with anyio.move_on_after(timeout_s):
             async with anyio.create_task_group() as group:
-                for one in told:
-                    group.start_soon(_see_off, workers, one, staying, console)
-        for worker in sorted(staying):
-            console.print(f"{worker} has not left within {timeout_s:g} s: it goes on draining", markup=False)
+                for leaver in told:
+                    group.start_soon(_see_off, leaver, staying, console)
+        for worker, leaver in sorted(staying.items()):
+            why = "it goes on draining" if leaver.heard else "it does not answer, and may not have heard"
+            console.print(f"{worker} has not left within {timeout_s:g} s: {why}", markup=False)
         return 1 if staying else 0
 
 
@@ -45,15 +48,16 @@ async def restart(folder: RunFolder, config: Config, chosen: Selection, *, timeo
     console = Console(soft_wrap=True, highlight=False)
     async with _workers(folder, config) as workers:
         queue = chosen.of(await workers.present())
-        for number, before in enumerate(queue, start=1):
-            if not await _told(workers, before, Order.RESTART, console):
+        for number, one in enumerate(queue, start=1):
+            leaver = await _told(workers, one, Order.RESTART, console)
+            if leaver is None:
                 continue
             with anyio.move_on_after(timeout_s) as patience:
-                await _successor(workers, before)
+                await _successor(leaver)
             if patience.cancelled_caught:
-                console.print(_not_back(before, queue[number:], timeout_s), markup=False)
+                console.print(_not_back(leaver, queue[number:], timeout_s), markup=False)
                 return 1
-            console.print(f"{before.worker} is back ({number} of {len(queue)})", markup=False)
+            console.print(f"{leaver.worker} is back ({number} of {len(queue)})", markup=False)
     return 0
 
 
@@ -63,17 +67,56 @@ async def _workers(folder: RunFolder, config: Config) -> AsyncIterator[Workers]:
         yield Workers(bus, subjects_of(config))
 
 
-async def _told(workers: Workers, one: WorkerReport, order: Order, console: Console) -> bool:
-    """Whether it took the order."""
+@dataclass
+class _Leaver:
+    """A worker that was told to leave, and is told again until it has heard."""
+
+    workers: Workers
+    order: Order
+    process: WorkerReport
+    """Of the process that is to leave; without an id where it has not answered yet."""
+    heard: bool
+
+    @property
+    def worker(self) -> WorkerId:
+        return self.process.worker
+
+    async def reports(self) -> AsyncIterator[WorkerReport | None]:
+        """How it or its successor stands, again and again; a moment in which it does not answer says nothing."""
+        while True:
+            with suppress(Unanswered):
+                yield await self._look()
+            await anyio.sleep(_LOOK_S)
+
+    async def _look(self) -> WorkerReport | None:
+        report = await self._tell(Order.STATUS)
+        if report is None or self.has_left(report):
+            return report
+        self.process = report
+        if report.state != "draining":
+            report = await self._tell(self.order)
+        self.heard = True
+        return report
+
+    def has_left(self, report: WorkerReport) -> bool:
+        """Whether it is another process that answers."""
+        return bool(self.process.id) and report.id != self.process.id
+
+    async def _tell(self, order: Order) -> WorkerReport | None:
+        return await self.workers.tell(self.process.role, self.process.worker, order)
+
+
+async def _told(workers: Workers, one: WorkerReport, order: Order, console: Console) -> _Leaver | None:
+    """None: it has left before."""
     try:
         answer = await workers.tell(one.role, one.worker, order)
     except Unanswered:
         console.print(f"{one.worker} does not answer: it was told, and may not have heard", markup=False)
-        return True
+        return _Leaver(workers, order, one, heard=False)
     if answer is None:
-        return False
+        return None
     console.print(f"{one.worker} is draining{_in_hand(answer)}", markup=False)
-    return True
+    return _Leaver(workers, order, answer, heard=True)
 
 
 def _in_hand(report: WorkerReport) -> str:
@@ -81,37 +124,29 @@ def _in_hand(report: WorkerReport) -> str:
     return f", {active:.0f} in hand" if active else ""
 
 
-async def _see_off(workers: Workers, before: WorkerReport, staying: set[WorkerId], console: Console) -> None:
-    seen = _in_hand(before)
-    async for report in _reports(workers, before):
-        if report is None or (before.id and report.id != before.id):
+async def _see_off(leaver: _Leaver, staying: dict[WorkerId, _Leaver], console: Console) -> None:
+    seen = _in_hand(leaver.process)
+    async for report in leaver.reports():
+        if report is None or leaver.has_left(report):
             break
         if _in_hand(report) not in ("", seen):
             seen = _in_hand(report)
-            console.print(f"{before.worker} is draining{seen}", markup=False)
-    staying.discard(before.worker)
-    console.print(f"{before.worker} has left", markup=False)
+            console.print(f"{leaver.worker} is draining{seen}", markup=False)
+    del staying[leaver.worker]
+    console.print(f"{leaver.worker} has left", markup=False)
 
 
-async def _successor(workers: Workers, before: WorkerReport) -> None:
-    async for report in _reports(workers, before):
-        if report is not None and report.id != before.id and report.is_up:
+async def _successor(leaver: _Leaver) -> None:
+    async for report in leaver.reports():
+        if report is not None and leaver.has_left(report) and report.is_up:
             return
 
 
-async def _reports(workers: Workers, one: WorkerReport) -> AsyncIterator[WorkerReport | None]:
-    """How it stands, again and again; a moment in which it does not answer says nothing."""
-    while True:
-        try:
-            yield await workers.tell(one.role, one.worker, Order.STATUS)
-        except Unanswered:
-            continue
-        await anyio.sleep(_LOOK_S)
-
-
-def _not_back(before: WorkerReport, rest: Sequence[WorkerReport], timeout_s: float) -> str:
+def _not_back(leaver: _Leaver, rest: Sequence[WorkerReport], timeout_s: float) -> str:
     left_alone = f" (left alone: {', '.join(one.worker for one in rest)})" if rest else ""
+    if not leaver.heard:
+        return f"{leaver.worker} was not restarted within {timeout_s:g} s{left_alone}: it does not answer"
     return (
-        f"{before.worker} is not back within {timeout_s:g} s{left_alone}: it is started anew only where something keeps it "
+        f"{leaver.worker} is not back within {timeout_s:g} s{left_alone}: it is started anew only where something keeps it "
         "running under the same --name, as millrace node does"
     )

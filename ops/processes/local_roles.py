@@ -3,20 +3,28 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
+from bus.background import background
+from bus.server.lock import has_own_server
+from bus.server.patience import reading_s, size_of, tell_of_reading
 from bus.topology import streams
 from ops.processes.role_process import millrace_command
 from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, Supervisor, supervise
+from ops.run.alone import alone
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.messages import Role
 
-_SERVER_S = 30.0
+_SERVER_S = 180.0
+"""For its process and its streams, beside what it has to read."""
+_ENDING_S = 10.0
 _RETRY_S = 0.1
 
 
@@ -67,20 +75,47 @@ class LocalRoles:
         return LocalRoles(self._folder, self.supervisor, self.statuses, config=config, prefix=prefix)
 
     async def serve(self, config: Config) -> None:
-        """Starts the run's own server, unless it has one elsewhere, and waits until it answers and has the run's streams."""
+        """Starts the run's own server, unless it has one elsewhere, and waits until it answers and has the run's streams.
+
+        Raises:
+            ConfigurationError: it cannot run, or another process runs it already.
+            BusUnavailable: it did not answer.
+        """
+        num_bytes = 0
         if not config.bus_config.url:
+            await self._no_other_serves()
+            num_bytes = await anyio.to_thread.run_sync(size_of, self._folder.server / "jetstream")
             self.start(Role.SERVER)
-        with anyio.move_on_after(_SERVER_S):
-            while not self.statuses.failed.is_set():
-                try:
-                    async with join(self._folder, config, role=Role.MONITOR.value, name="local") as bus:
-                        await bus.last_seq(streams(subjects_of(config), config.bus_config)[-1].name)
-                        return
-                except (ConfigurationError, BusUnavailable):
-                    # The address file or the port is not there yet; a server that cannot run ends as a fatal role.
-                    await anyio.sleep(_RETRY_S)
+        longest_s = _SERVER_S + reading_s(num_bytes)
+        with anyio.move_on_after(longest_s):
+            async with background(partial(tell_of_reading, num_bytes)):
+                if await self._answers(config):
+                    return
         self.statuses.raise_failure()
-        raise BusUnavailable(f"nats-server did not answer within {_SERVER_S:g} s: see {self._folder.logs}")
+        raise BusUnavailable(f"nats-server did not answer within {longest_s:.0f} s: see {self._folder.logs}")
+
+    async def _answers(self, config: Config) -> bool:
+        """Waits for it; False: a role cannot run."""
+        while not self.statuses.failed.is_set():
+            try:
+                async with join(self._folder, config, role=Role.MONITOR.value, name="local") as bus:
+                    await bus.last_seq(streams(subjects_of(config), config.bus_config)[-1].name)
+                    return True
+            except (ConfigurationError, BusUnavailable):
+                # The address file or the port is not there yet; a server that cannot run ends as a fatal role.
+                await anyio.sleep(_RETRY_S)
+        return False
+
+    async def _no_other_serves(self) -> None:
+        """What a killed run left behind is about to end, and who only reads is waited for by the server."""
+        with anyio.move_on_after(_ENDING_S):
+            while has_own_server(self._folder.server):  # noqa: ASYNC110 - another process's end is announced by nobody
+                await anyio.sleep(_RETRY_S)
+            return
+        raise ConfigurationError(
+            f"another process runs the server of {self._folder.path}, maybe with workers beside it: end it, or choose another "
+            "folder"
+        )
 
     def start(self, *roles: Role, count: int = 1) -> None:
         """Begins to keep `count` processes of each role running."""
@@ -122,7 +157,12 @@ class LocalRoles:
 
 @asynccontextmanager
 async def local_roles(folder: RunFolder) -> AsyncIterator[LocalRoles]:
-    """Everything that was started is stopped on leaving."""
+    """Everything that was started is stopped on leaving.
+
+    Raises:
+        ConfigurationError: another process keeps roles running in this folder.
+    """
     statuses = Statuses()
-    async with supervise(folder.logs, on_change=statuses.note) as supervisor:
-        yield LocalRoles(folder, supervisor, statuses)
+    with alone(folder):
+        async with supervise(folder.logs, on_change=statuses.note) as supervisor:
+            yield LocalRoles(folder, supervisor, statuses)

@@ -81,6 +81,7 @@ class _Kept:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     ended: anyio.Event = field(default_factory=anyio.Event)
     guard: Process | None = None
+    told_to_leave: bool = False
 
     @property
     def is_server(self) -> bool:
@@ -129,9 +130,13 @@ class Supervisor:
             await kept.ended.wait()
 
     def drain(self, *names: str) -> None:
-        """Tells these roles, or all but the server when none is named, to finish what they hold and end."""
+        """Tells these roles, or all but the server when none is named, to finish what they hold and end.
+
+        However one ends then, it is not started again: nobody would tell its successor.
+        """
         drained = [self._kept[name] for name in names] or [kept for kept in self._kept.values() if not kept.is_server]
         for kept in drained:
+            kept.told_to_leave = True
             if kept.guard is None:
                 kept.scope.cancel()  # it waits to be started again, and holds nothing
                 continue
@@ -164,6 +169,8 @@ class Supervisor:
                             self._change(kept, state=RoleState.FINISHED, note="", exit_code=code)
                         case Fatal():
                             self._change(kept, state=RoleState.FATAL, note=note, exit_code=code)
+                        case Restart() if kept.told_to_leave:
+                            self._change(kept, state=RoleState.STOPPED, note=note, exit_code=code)
                         case Restart(delay_s=0.0):
                             continue
                         case _:

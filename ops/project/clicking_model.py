@@ -17,6 +17,7 @@ from transformers import Qwen3VLForConditionalGeneration
 from agents.action_space import ActionSpace
 from agents.rendering import render_action
 from ops.config.loading import load_config
+from ops.config.overrides import as_overrides
 from ops.quickstart.marks_phrases import WORDS, marks_phrases, token_id
 from ops.quickstart.tiny_model import END_OF_TURN, SPECIAL_TOKENS, TinyShape, build_tiny_model
 from ops.quickstart.word_tokenizer import word_tokenizer
@@ -74,7 +75,7 @@ def _expect(model: Qwen3VLForConditionalGeneration, *, begins: int, answers: Seq
 
 
 def main(project: Path) -> None:
-    config = load_config(project / "config.yaml", [f"data_path={project}"])
+    config = load_config(project / "config.yaml", as_overrides({"data_path": str(project)}))
     tasks = [task.instruction for task in tasks_of(config, config.env_config.train_tasks)]
     pages = [_TAG.sub(" ", page.read_text()) for page in sorted((project / "site").glob("*.html"))]
     build_clicking_model(project / config.policy_config.base_model, config, tasks=tasks, pages=pages)

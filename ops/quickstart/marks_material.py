@@ -1,5 +1,6 @@
 """Task files and model for pages of suites: read as lists of elements, acted on by their numbers."""
 
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,7 +64,7 @@ async def marks_material(
     ]
     phrases = [
         *marks_phrases(ActionSpace.of(config.context_config), config.model_config),
-        *sorted({_page_line(look.view) for look in looks}),
+        *sorted({part for look in looks for part in _page_line(look.view)}),
     ]
     if family.signs:
         # A map is read cell by cell, and what is asked for is the same of every one.
@@ -76,14 +77,21 @@ async def marks_material(
             tokenizer,
             seed=seed,
             shape=SHAPE,
-            write_weights=lambda model: write_reading_weights(model, words, seed=seed),
+            write_weights=lambda model: write_reading_weights(model, words, seed=seed, above=_above(family)),
         )
     )
 
 
-def _page_line(view: View) -> str:
-    """The line of a prompt that names the page, up to its seed."""
-    return f"Page: {view.state.title} ({view.state.url.partition('seed=')[0]}seed="
+def _above(family: Family) -> int:
+    """How many tokens before a cell of its maps the one above it stands: a row is its cells and its end."""
+    return int(family.pages[0].partition("x")[0]) + 1 if family.signs else 0
+
+
+def _page_line(view: View) -> Sequence[str]:
+    """The line of a prompt that names the page: up to its seed, and what stands behind that, if anything does."""
+    before, _, behind = view.state.url.partition("seed=")
+    rest = behind.lstrip(string.digits)
+    return (f"Page: {view.state.title} ({before}seed=", *filter(None, (rest,)))
 
 
 def _mixed(tasks: Sequence[Task], num_each: int) -> list[Task]:

@@ -41,6 +41,7 @@ from ops.quickstart.results import (
     result,
     solved_episode_strip,
 )
+from ops.run.alone import alone
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.run.logs import role_logs
@@ -105,7 +106,8 @@ async def main(
 def _set_aside_finished(folder: RunFolder) -> None:
     if folder.result.exists():
         stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(folder.result.stat().st_mtime))
-        folder.path.rename(folder.path.with_name(f"{folder.path.name}-{stamp}"))
+        with alone(folder):
+            folder.path.rename(folder.path.with_name(f"{folder.path.name}-{stamp}"))
 
 
 def require_own(folder: RunFolder, config: Config) -> None:

@@ -4,12 +4,13 @@ With random weights, demonstrations are learnt by heart long before looking up i
 what the token is, and the first layer puts beside it what the token before was, and the number of the line that it stands in.
 From the second layer on, one head finds where the word before occurs in the prompt and brings that line's number, another
 finds what followed the present word the last time; both write to the output. Which of them counts when, and everything else,
-is learnt.
+is learnt. Where maps are read, the first layer puts also beside a cell what stands above it: without that a policy learns to
+go round what is beside it, and never what is above or below.
 
     dimensions of a hidden state, for a width of 128
     0-31     token    what the token is
     32       one      the same for every token
-    33-64    before   what the token before it was
+    33-64    before   what the token before it was, and turned elsewhere, on a map, the one above it
     65-96    line     the number in brackets before it
     97-127   output   what the next token is to be
 """
@@ -42,7 +43,7 @@ _ALIKE = 0.9
 _END = 0.2
 """How much the end of all lines is like itself, beside the mark that it shares with numbers: it brings next to nothing."""
 _NEAR, _LINES = (0, 1, 2), (2, 3, 4)
-"""Rotary frequencies by which the first layer looks one token back, and for the nearest number in brackets."""
+"""Rotary frequencies by which the first layer looks some tokens back, and for the nearest number in brackets."""
 _SLOW = range(5, 15)
 """Rotary frequencies that hardly turn within a prompt: words are compared in these."""
 
@@ -73,9 +74,11 @@ class _Marks:
         return torch.eye(_SIZE) - torch.outer(self.line, self.line) - torch.outer(self.end, self.end)
 
 
-def write_reading_weights(model: Qwen3VLForConditionalGeneration, words: Words, *, seed: int) -> None:
+def write_reading_weights(model: Qwen3VLForConditionalGeneration, words: Words, *, seed: int, above: int = 0) -> None:
     """Overwrites the text weights of a Qwen3-VL of hidden size `WIDTH` with `NUM_HEADS` heads of `HEAD_SIZE`, as many of them
     for keys and values, and untied embeddings.
+
+    `above`: how many tokens before a cell of a map the one above it stands; 0: there are no maps.
 
     Raises:
         ValueError: the model has another shape.
@@ -99,7 +102,7 @@ def write_reading_weights(model: Qwen3VLForConditionalGeneration, words: Words, 
             for projection in (layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj):
                 projection.weight.copy_(_small(projection, rng))
         first, *others = language.layers
-        _write_first(first.self_attn, marks, frequencies, rng)
+        _write_first(first.self_attn, marks, frequencies, above, rng)
         for layer in others:
             _write_lookup(layer.self_attn, marks, rng)
 
@@ -123,8 +126,8 @@ def _embeddings(vectors: torch.Tensor, words: Words, marks: "_Marks", rng: torch
     return embeddings
 
 
-def _write_first(attention: Attention, marks: _Marks, frequencies: torch.Tensor, rng: torch.Generator) -> None:
-    """Head 0 looks one token back, head 1 for the nearest number in brackets."""
+def _write_first(attention: Attention, marks: _Marks, frequencies: torch.Tensor, above: int, rng: torch.Generator) -> None:
+    """Head 0 looks one token back, head 1 for the nearest number in brackets, head 2 as far back as the cell above."""
     query, key, value, out = (_small(getattr(attention, name), rng) for name in _PROJECTIONS)
     attention.q_norm.weight.fill_(_POSITION_GAIN)
     attention.k_norm.weight.fill_(_POSITION_GAIN)
@@ -139,6 +142,13 @@ def _write_first(attention: Attention, marks: _Marks, frequencies: torch.Tensor,
     key[line, _TOKEN] += 3.0 * torch.outer(_direction(_LINES, frequencies, 0.0), marks.line)
     value[line, _TOKEN] = marks.others + torch.outer(marks.line, _INSIDE * marks.line - _OUTSIDE * marks.end)
     out[_LINE, line] = _COPIED * math.sqrt(2.0) * torch.eye(_SIZE) / _PER_NORM
+    if above:
+        up = slice(2 * _SIZE, 3 * _SIZE)
+        query[up, _ONE] = _direction(_NEAR, frequencies, 0.0)
+        key[up, _ONE] = _direction(_NEAR, frequencies, float(above))
+        value[up, _TOKEN] = torch.eye(_SIZE)
+        turned, _ = torch.linalg.qr(torch.randn(_SIZE, _SIZE, generator=rng))
+        out[_BEFORE, up] = _COPIED * turned / _PER_NORM
     for name, weight in zip(_PROJECTIONS, (query, key, value, out), strict=True):
         getattr(attention, name).weight.copy_(weight)
 

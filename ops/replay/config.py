@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ops.config.loading import load_config
+from ops.config.overrides import as_overrides
 from ops.run.base_models import folder_here
 from ops.run.folder import RunFolder
 from schemas.bus_config import BusConfig
@@ -21,7 +22,8 @@ _RUBRICS = "bus_config.rubrics="
 def copied_config(source: Path, folder: RunFolder, *, suffix: str, overrides: Sequence[str] = ()) -> Config:
     """The source's configuration for a run in `folder`, with a name of its own: both may share a server."""
     run = RunName(f"{load_config(source).bus_config.run}-{suffix}")
-    return load_config(source, [f"save_path={folder.path}", f"bus_config.run={run}", "bus_config.guest_runs=[]", *overrides])
+    own = as_overrides({"save_path": str(folder.path), "bus_config.run": run, "bus_config.guest_runs": []})
+    return load_config(source, [*own, *overrides])
 
 
 def offline_config(

@@ -23,6 +23,7 @@ from ops.replay.player import Pace, Played, play
 from ops.replay.request import ReplayRequest
 from ops.replay.result import OfflineResult
 from ops.replay.source import ReplaySource, checkpoints, open_replay
+from ops.run.alone import alone
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.run.logs import role_logs
@@ -50,7 +51,7 @@ async def train_offline(
         num_passes: over the data set; `feeder_config.num_iterations` among the overrides counts versions instead.
 
     Raises:
-        ConfigurationError: nothing was selected, or the folder holds a run that was begun with other episodes.
+        ConfigurationError: nothing was selected, the folder holds a run that was begun with other episodes, or is in use.
     """
     began = time.monotonic()
     folder = RunFolder(request.into)
@@ -61,7 +62,8 @@ async def train_offline(
         request.selection.check(rubrics, one=not request.rejudge)
         rubric = None if request.rejudge else request.selection.rubric or next(iter(rubrics), None)
         config = offline_config(source.config, folder, source.checkpoints, overrides, rubric=rubric)
-        folder.create(config)
+        with alone(folder):  # another training's configuration stays what it is
+            folder.create(config)
         with (
             (folder.logs / "replay.out").open("a") as output,
             role_logs(folder.logs / "replay.log", run=config.bus_config.run, role="replay", worker="", stream=output),

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio.to_thread
 
 from ops.roles.trainer import train_with
-from ops.run.base_models import starting_model
+from ops.run.base_models import reference_model, starting_model
 from ops.run.joining import RoleRun
 from schemas.config import Config
 from schemas.errors import ConfigurationError
@@ -15,6 +16,7 @@ from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import TrainEngine, dismiss_ranks, follow, open_engine
 from trainer.episodes.sample_builder import SampleBuilder
+from trainer.model.supported import require_trainable
 
 _DEEPSPEED = Path(__file__).parent.parent / "config" / "deepspeed"
 
@@ -35,9 +37,19 @@ def engine_settings(config: Config) -> EngineSettings:
     return EngineSettings(deepspeed, config.algorithm_config, config.trainer_config, config.objective_config)
 
 
+async def _settings_here(config: Config) -> EngineSettings:
+    """With the folder of the reference on this machine. Raises `ConfigurationError`."""
+    settings = engine_settings(config)
+    reference = await anyio.to_thread.run_sync(reference_model, settings.objective, abandon_on_cancel=True)
+    if reference is None:
+        return settings
+    require_trainable(reference)
+    return replace(settings, objective=replace(settings.objective, reference_model=str(reference)))
+
+
 async def train(run: RoleRun) -> None:
     """Runs until all versions are published."""
-    config, settings = run.config, engine_settings(run.config)
+    config, settings = run.config, await _settings_here(run.config)
     base = await anyio.to_thread.run_sync(starting_model, config.policy_config, abandon_on_cancel=True)
 
     @contextmanager
@@ -56,5 +68,5 @@ async def train(run: RoleRun) -> None:
 
 async def follow_rank_0(config: Config) -> None:
     """The life of a rank other than 0: it never speaks to the bus."""
-    settings = engine_settings(config)
+    settings = await _settings_here(config)
     await anyio.to_thread.run_sync(lambda: follow(settings=settings), abandon_on_cancel=True)

@@ -106,7 +106,7 @@ async def _serve(folder: RunFolder, config: Config) -> None:
     bus = config.bus_config
     if bus.url:
         raise ConfigurationError("bus_config.url names a server of your own: leave it empty to run one here")
-    async with server_process(folder.server, runs_of(bus)) as server:
+    async with server_process(folder.server, runs_of(bus), lasting=True) as server:
         for run in runs_of(bus):
             await create_streams(address_of(folder.server, run=run.run), run)
         raise BusUnavailable(await server.wait_dead())

@@ -2,11 +2,12 @@
 
 import io
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from agents.describing import describe_all
 from ops.pictures.click_mark import Place, draw_click, draw_path, pointed_at
 from schemas.messages import Observation, StepRequest
+from trainer.pictures import opened
 from trainer.tracking import ShownStep
 
 _MOST_PIXELS = 640
@@ -25,9 +26,8 @@ def show_step(number: int, seen: Observation, step: StepRequest) -> ShownStep:
 def _drawn(number: int, seen: Observation, step: StepRequest) -> bytes:
     """A JPEG; empty when the screenshot cannot be read."""
     try:
-        with Image.open(io.BytesIO(seen.screenshot.data)) as opened:
-            screenshot = opened.convert("RGB")
-    except (UnidentifiedImageError, OSError):
+        screenshot = opened(seen.screenshot.data)
+    except ValueError:
         return b""
     longest = max(screenshot.size)
     scale = min(1.0, _MOST_PIXELS / longest) if longest > _LEAST_PIXELS else _LEAST_PIXELS / longest

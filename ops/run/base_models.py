@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ops.run.hub import HubName, cached, fetched, fetched_description
 from schemas.errors import ConfigurationError
+from schemas.objective_config import ObjectiveConfig
 from schemas.policy_config import PolicyConfig
 
 
@@ -18,6 +19,16 @@ def starting_model(policy: PolicyConfig) -> Path:
     """
     key = "policy_config.checkpoint_path" if policy.checkpoint_path else "policy_config.base_model"
     return model_folder(policy.starting_model, key=key)
+
+
+def reference_model(objective: ObjectiveConfig) -> Path | None:
+    """The folder of the model that divergences are measured from, where that is another one. Blocks, maybe for long.
+
+    Raises:
+        ConfigurationError: as `model_folder`.
+    """
+    named = objective.reference_model
+    return model_folder(named, key="objective_config.reference_model") if named else None
 
 
 def model_folder(named: str, *, key: str = "policy_config.base_model") -> Path:

@@ -23,6 +23,7 @@ class RunFolder:
 
     config.yaml     resolved configuration
     config.lock     held by a process that changes it
+    run.lock        held by the process that keeps the run's roles running here; a node's: node-NAME.lock
     import.json     which conversations of other people were imported last, and whether all of them are there
     server/         data and credentials of the run's own nats-server
     logs/           a JSON-lines file and an output file per worker
@@ -56,6 +57,9 @@ class RunFolder:
     @property
     def logs(self) -> Path:
         return self.path / "logs"
+
+    def lock(self, node: str = "") -> Path:
+        return self.path / (f"node-{node}.lock" if node else "run.lock")
 
     def holdings(self, worker: str) -> Path:
         return self.path / "holdings" / worker

@@ -1,8 +1,11 @@
 """Parts that records of every format may have: tools, calls, and what is said about the task."""
 
+import msgspec
+
 from ops.sft.conversation import About
 from ops.sft.fields import Fields, fields_in, items_in, note_unread, parsed_in, text_in
 from ops.sft.findings import BadRecord, Findings
+from schemas.ranges import Whole
 
 _ABOUT = {
     "task_id": "task",
@@ -29,11 +32,17 @@ def about_in(value: object, findings: Findings) -> About:
     fields = fields_in({} if value is None else parsed_in(value, "metadata"), "metadata")
     note_unread(fields, (*_ABOUT, *_COUNTED), findings, "metadata.")
     given = {ours: _word(fields.get(theirs), f"metadata.{theirs}") for theirs, ours in _ABOUT.items()}
-    difficulty = fields.get("difficulty")
-    if not isinstance(difficulty, int):
-        findings.ignore(*(["metadata.difficulty that is no number"] if difficulty is not None else []))
-        difficulty = 1
-    return About(**given, difficulty=difficulty)
+    return About(**given, difficulty=_difficulty(fields.get("difficulty"), findings))
+
+
+def _difficulty(value: object, findings: Findings) -> int:
+    if value is None:
+        return 1
+    try:
+        return msgspec.convert(value, Whole)
+    except msgspec.ValidationError:
+        findings.ignore("metadata.difficulty that is no whole number")
+        return 1
 
 
 def _word(value: object, what: str) -> str:

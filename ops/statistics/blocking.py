@@ -6,9 +6,9 @@ A visit is an attempt at an episode on its own site: the last one, and those bef
 from collections import Counter
 from dataclasses import dataclass, field
 
-from bus.blocklist import site_of
 from ops.statistics.shares import Share
 from schemas.messages import Blockage, Outcome, Trajectory
+from schemas.site import site_of
 
 DIRECT = "direct"
 """In place of an egress where there was none."""

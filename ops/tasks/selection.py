@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from random import Random
 
-from bus.blocklist import site_of
 from schemas.env_config import difficulty_class
 from schemas.errors import ConfigurationError
+from schemas.site import site_of
 from trainer.feeding.task_files import TaskSpec
 
 _CLASSES = ("easy", "medium", "hard", "unknown")

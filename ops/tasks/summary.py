@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from bus.blocklist import site_of
 from schemas.env_config import difficulty_class
+from schemas.site import site_of
 from trainer.feeding.task_files import TaskSpec
 
 

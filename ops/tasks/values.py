@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable
 
-from bus.blocklist import site_of
+from schemas.site import site_of
 from trainer.feeding.problems import Unfit, shown
 from trainer.feeding.task_values import decoded
 

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from schemas.errors import ConfigurationError
-from schemas.private_file import require_private
+from schemas.private_file import read_private
 
 LOGIN, STATIC, METRICS = "/login", "/static", "/metrics"
 TOKEN_VARIABLE = "MILLRACE_WEB_TOKEN"  # noqa: S105 - the name of a variable
@@ -72,14 +72,7 @@ def read_token(file: Path | None, environment: Mapping[str, str] = os.environ) -
     Raises:
         ConfigurationError: others can read the file, or the token is short.
     """
-    if file is None:
-        token = environment.get(TOKEN_VARIABLE, "").strip()
-    else:
-        require_private(file)
-        try:
-            token = file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"the token file {file} cannot be read ({error})") from error
+    token = (environment.get(TOKEN_VARIABLE, "") if file is None else read_private(file)).strip()
     if (token or file) and len(token) < _LEAST_CHARACTERS:
         raise ConfigurationError(
             f"the token has fewer than {_LEAST_CHARACTERS} characters: make one with `openssl rand -hex 32`"

@@ -1,6 +1,6 @@
 """Every finished episode as a row in memory: asked by the list, fed by a store.
 
-Invariant: at most `most` episodes are held; those that came first are let go, and counted.
+Invariant: at most `most` episodes are held; those that came first are let go, and not taken in again.
 """
 
 from collections import Counter
@@ -67,24 +67,30 @@ class EpisodeIndex:
     revision: int = 0
     """Counts changes."""
     reading: bool = True
-    num_let_go: int = 0
     problems: list[str] = field(default_factory=list)
     _rows: dict[EpisodeId, Summary] = field(default_factory=dict)
+    _let_go: set[EpisodeId] = field(default_factory=set)
     _rubrics: dict[str, None] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _selected: tuple[int, Query, list[Ruled]] | None = None
     _choices: tuple[int, str, dict[str, tuple[Choice, ...]]] | None = None
 
+    @property
+    def num_let_go(self) -> int:
+        return len(self._let_go)
+
     def add(self, trajectory: Trajectory) -> None:
-        if trajectory.episode not in self._rows:
+        if trajectory.episode not in self._rows and trajectory.episode not in self._let_go:
             self._put(self._shared(summary_of(trajectory)))
 
     def rule(self, judgement: Judgement) -> None:
         """A judgement brings its episode along when that was not read yet."""
+        self._rubrics[judgement.rubric] = None
+        if judgement.episode in self._let_go:
+            return
         known = self._rows.get(judgement.episode) or self._shared(summary_of(judgement.trajectory))
         others = tuple(ruling for ruling in known.rulings if ruling.rubric != judgement.rubric)
-        self._rubrics[judgement.rubric] = None
         self._put(replace(known, rulings=(*others, ruling_of(judgement))))
 
     def caught_up(self) -> None:
@@ -181,8 +187,9 @@ class EpisodeIndex:
     def _put(self, summary: Summary) -> None:
         self._rows[summary.episode] = summary
         while len(self._rows) > self.most:
-            del self._rows[next(iter(self._rows))]
-            self.num_let_go += 1
+            first = next(iter(self._rows))
+            del self._rows[first]
+            self._let_go.add(first)
         self._mark()
 
     def _mark(self) -> None:

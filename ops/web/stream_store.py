@@ -2,29 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import anyio
-import anyio.lowlevel
-import structlog
 
 from bus.bulkhead import Bulkhead
 from bus.codec import encode
 from bus.context import WorkerContext
+from bus.following import follow
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.stored import newest
 from bus.subjects import Subjects
-from ops.archive.stream_source import present_end, read_episode, stored_judgement
+from ops.archive.stream_source import read_episode, stored_judgement
 from ops.web.index import EpisodeIndex
 from ops.web.store import Fetched
-from schemas.errors import BusUnavailable
 from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import JudgeCall, Judgement, Observation, Role, Trajectory
-
-_log = structlog.get_logger()
-_PAUSE_S = 2.0
-_BREATH = 256
-"""Records after which pages get their turn."""
 
 
 @dataclass
@@ -69,23 +63,8 @@ class StreamStore:
         return [record.message for record in records if isinstance(record.message, JudgeCall)]
 
     async def _follow(self, index: EpisodeIndex, stream: str, subject_filter: str) -> None:
-        after_seq = 0
-        while True:
-            try:
-                end = await present_end(self.bus, stream, subject_filter)
-                if after_seq >= end:
-                    self._reached_end(index, stream)
-                async with self.bus.tail(stream, subject_filter, after_seq=after_seq) as records:
-                    async for record in records:
-                        self._take(index, record)
-                        after_seq = record.seq
-                        if after_seq >= end:
-                            self._reached_end(index, stream)
-                        if after_seq % _BREATH == 0:
-                            await anyio.lowlevel.checkpoint()
-            except BusUnavailable as error:
-                _log.info("viewer_waits_for_server", reason=str(error))
-                await anyio.sleep(_PAUSE_S)
+        reached_end = partial(self._reached_end, index, stream)
+        await follow(self.bus, stream, subject_filter, partial(self._take, index), read_up=reached_end)
 
     def _take(self, index: EpisodeIndex, record: Record) -> None:
         try:

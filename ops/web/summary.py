@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from bus.blocklist import site_of
 from schemas.ids import EpisodeId, GroupId
 from schemas.messages import Judgement, Trajectory
+from schemas.site import site_of
 
 _MOST_TEXT = 1000
 """Characters of a text that are kept to be shown and searched."""

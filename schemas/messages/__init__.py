@@ -22,6 +22,7 @@ from schemas.messages.judgement import (
     JudgeCall,
     Judgement,
     JudgeProtocol,
+    JudgeSpending,
     RewardPart,
     SiteBlock,
     StageUsage,
@@ -82,6 +83,7 @@ __all__ = [
     "JobState",
     "JudgeCall",
     "JudgeProtocol",
+    "JudgeSpending",
     "Judgement",
     "LetterResent",
     "Message",
@@ -134,6 +136,7 @@ AnyMessage = (
     | NetworkRecord
     | Judgement
     | JudgeCall
+    | JudgeSpending
     | SiteBlock
     | SiteTurn
     | Checkpoint

@@ -151,6 +151,17 @@ class JudgeCall(Message, frozen=True, tag="call/1"):
     judge: Worker = WorkerId("")
 
 
+class JudgeSpending(Message, frozen=True, tag="spending/1"):
+    """What the calls of a run's judges came to, up to a place on CALLS, from which they age out."""
+
+    calls_seq: Count
+    """Of the last one that is counted."""
+    num_calls: Count
+    cost: Amount = 0.0
+    dearest: Amount = 0.0
+    """The highest cost of one call."""
+
+
 class SiteBlock(Message, frozen=True, tag="block/1"):
     """A site is left out of training. The newest of a site counts."""
 

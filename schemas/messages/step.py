@@ -6,6 +6,7 @@ from typing import Literal
 from schemas.ids import WorkerId
 from schemas.messages.structs import Message, RecordRef, Struct
 from schemas.ranges import (
+    LEAST_TEMPERATURE,
     Amount,
     Attempt,
     Coordinate,
@@ -218,6 +219,8 @@ class StepRequest(Message, frozen=True, tag="act/1"):
             return "an action stands behind the one that ends the episode"
         if max(self.screenshots, default=0) > self.step:
             return f"step {self.step} shows the screenshot of step {max(self.screenshots)}"
+        if 0 < self.temperature < LEAST_TEMPERATURE:
+            return f"temperature {self.temperature:g}, with which nobody samples"
         return ""
 
     @property

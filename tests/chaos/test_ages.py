@@ -116,16 +116,16 @@ async def consume(run: ScaledRun, seen: Counter[EpisodeId], count: int) -> None:
 
 
 async def test_days_pass_with_a_failover_each(tmp_path: Path) -> None:
-    settings = ScaledSettings(folder=tmp_path / "run", day_s=2.0, seed=2)
-    report = await play_days(settings, num_days=4)
+    settings = ScaledSettings(folder=tmp_path / "run", day_s=6.0, seed=2)
+    report = await play_days(settings, num_days=5)
     assert report.holds, report.as_json()
-    assert len(report.days) == 4
+    assert len(report.days) == 5
     assert report.days[-1].version > report.days[0].version
 
 
 async def test_what_a_stopped_feeder_left_half_admitted_is_played_before_the_end(tmp_path: Path) -> None:
     async with scaled_run(ScaledSettings(folder=tmp_path / "run", day_s=600.0)) as run:
-        assert await run.until(lambda: len(run.passing.versions) > 1)
+        assert await run.until(lambda: len(run.passing.versions) > 1, limit_s=_LIMIT_S)
         await run.supervisor.stop(*names_of(Role.FEEDER))
         async with join(run.folder, run.config, role="feeder", name="half") as bus:
             record = await chain.read_task(bus, run.subjects, next(iter(run.passing.admitted)))
@@ -134,6 +134,6 @@ async def test_what_a_stopped_feeder_left_half_admitted_is_played_before_the_end
             group = GroupId("train-r9999-half")
             half = msgspec.structs.replace(record.message, group=group, episode=episode_id(group, 0))
             await chain.admit(bus, run.subjects, half)
-        assert await run.until(lambda: half.episode in run.passing.admitted)
+        assert await run.until(lambda: half.episode in run.passing.admitted, limit_s=_LIMIT_S)
         await run.settle()
         assert run.passing.proof() == []

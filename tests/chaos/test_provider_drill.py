@@ -15,5 +15,6 @@ async def test_sessions_that_fail_held_by_workers_that_are_killed(tmp_path: Path
     part = Part("doubles", 60, workers=2, slots=4, room=6, kill_every_s=2.0, lives_s=0.3)
     async with provider_of(part, tmp_path) as provider:
         row = await drill(part, provider, tmp_path / "run")
+    assert row.kills > 1
     assert row.sessions > part.episodes
     assert (row.lost, row.rewarded_failures, row.orphans) == (0, 0, 0)

@@ -6,6 +6,21 @@ from pathlib import Path
 import pytest
 
 from tests.contract.backends import BACKENDS, Backend
+from tests.deadlines import HANGS_S
+
+
+@pytest.fixture(autouse=True)
+def closing_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is handed back on leaving is not cut off, however late the server hears of it."""
+    for name in ("work._CLOSING_S", "connection.CLOSING_S", "subscriptions.CLOSING_S"):
+        monkeypatch.setattr(f"bus.jetstream.{name}", HANGS_S)
+
+
+@pytest.fixture
+def answers_may_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first try is answered."""
+    monkeypatch.setattr("bus.jetstream.retrying._FIRST_S", HANGS_S)
+    monkeypatch.setattr("bus.jetstream.streams._EXPLAINED_S", HANGS_S)
 
 
 @pytest.fixture(params=[pytest.param("memory"), pytest.param("jetstream", marks=pytest.mark.integration)])

@@ -1,7 +1,9 @@
 """What every bus keeps to: writing, reading, queues, tails, listening, offers and leases."""
 
+import itertools
 import time
 from collections.abc import Awaitable
+from statistics import median
 from typing import Protocol, TypeVar
 
 import anyio
@@ -17,7 +19,7 @@ from schemas.errors import BusUnavailable, ChainConflict, MessageCorrupt, Messag
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import DeadLetter, EpisodeCancel, Split, StepWake, Task, Trajectory
 from tests.builders import WORKER, checkpoint, observation, step_request, task, trajectory
-from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
+from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend, watched
 from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
@@ -106,6 +108,7 @@ class TestAppend:
             await (await soon(inbox)).ack()
         await queue_task(backend, "a")
 
+    @pytest.mark.usefixtures("answers_may_take_their_time")
     async def test_a_missing_stream_is_said_so(self, backend: Backend) -> None:
         with pytest.raises(BusUnavailable, match="does not exist"):
             await backend.impatient.append("test_NOWHERE", "test.nowhere", checkpoint(1))
@@ -261,21 +264,21 @@ class TestRead:
 
 class TestWork:
     async def test_every_message_goes_to_one_worker(self, backend: Backend) -> None:
-        sent = {(await queue_task(backend, f"t{index}")).episode for index in range(20)}
+        sent = {(await queue_trajectory(backend, f"t{index}")).episode for index in range(20)}
         received = list[str]()
         all_there = anyio.Event()
 
         async def serve(inbox: Inbox) -> None:
             async for delivery in inbox:
-                assert isinstance(delivery.message, Task)
+                assert isinstance(delivery.message, Trajectory)
                 received.append(delivery.message.episode)
                 await delivery.ack()
                 if len(received) == len(sent):
                     all_there.set()
 
         async with (
-            backend.bus.work(TASKS, prefetch=0) as here,
-            backend.other.work(TASKS, prefetch=2) as there,
+            backend.bus.work(TRAJECTORIES, prefetch=0) as here,
+            backend.other.work(TRAJECTORIES, prefetch=2) as there,
             anyio.create_task_group() as group,
         ):
             for inbox in (here, here, there):
@@ -310,19 +313,23 @@ class TestWork:
             assert await nothing_comes(inbox)
 
     async def test_work_in_progress_is_left_alone(self, backend: Backend) -> None:
-        await queue_task(backend, "a")
-        async with backend.bus.work(TASKS, prefetch=0) as inbox:
-            delivery = await soon(inbox)
-            for _ in range(6):
-                with anyio.move_on_after(TASKS.ack_wait_s / 3):
-                    await anext(inbox)
-                    pytest.fail("delivered twice")
-                await delivery.in_progress()
-            await delivery.ack()
+        for number in itertools.count():
+            await queue_task(backend, f"t{number}")
+            again = list[Delivery]()
+            async with backend.bus.work(TASKS, prefetch=0) as inbox, watched(backend.other, TASKS) as stall:
+                delivery = await soon(inbox)
+                for _ in range(6):
+                    with anyio.move_on_after(TASKS.ack_wait_s / 3):
+                        again.append(await anext(inbox))
+                    await delivery.in_progress()
+                await delivery.ack()
+            if not stall.spoils(TASKS):
+                assert again == []
+                break
 
     async def test_a_nak_brings_it_back_after_its_delay(self, backend: Backend) -> None:
-        await queue_task(backend, "a")
-        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+        await queue_trajectory(backend, "a")
+        async with backend.bus.work(TRAJECTORIES, prefetch=0) as inbox:
             await (await soon(inbox)).nak()
             again = await soon(inbox)
             began = anyio.current_time()
@@ -384,6 +391,7 @@ class TestWork:
         assert (empty.num_messages, empty.oldest_s) == (0, 0.0)
         assert (await backend.bus.store_state()).num_bytes >= state.num_bytes
 
+    @pytest.mark.usefixtures("answers_may_take_their_time")
     async def test_a_queue_that_no_administrator_created_is_said_so(self, backend: Backend) -> None:
         missing = trajectory_queue(SUBJECTS, CONFIG, "nobody_v1")
         with pytest.raises(BusUnavailable, match=r"the queue judges_nobody_v1 .* does not exist"):
@@ -436,11 +444,13 @@ class TestTail:
     async def test_it_wakes_at_once(self, backend: Backend) -> None:
         async with backend.other.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
             assert await nothing_comes(records)
-            began = anyio.current_time()
+            took_s = list[float]()
             for version in range(1, 11):
+                began = anyio.current_time()
                 await announce(backend, version)
                 assert (await soon(records)).seq == version
-            assert anyio.current_time() - began < 5, "looking once a second would take ten"
+                took_s.append(anyio.current_time() - began)
+            assert median(took_s) < 0.5, "looking once a second would take a second each"
 
     async def test_a_stream_of_screenshots(self, backend: Backend) -> None:
         of = task()

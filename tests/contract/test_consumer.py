@@ -258,6 +258,21 @@ class TestDurable:
             expected = ["c"] if seq == 2 else ["b", "c"]
             assert await names(run.trajectories(durable="mine", follow=False)) == expected
 
+    async def test_it_starts_where_no_reader_takes_the_record_at_its_place_any_more(self, backend: Backend) -> None:
+        """As behind a version that was taken back."""
+        [of] = await several(backend, "a")
+        newer = SUBJECTS.trajectory(of.split, task("b").episode)
+        await backend.bus.append_bytes(SUBJECTS.trajectories, newer, b"\x81\xa4type\xacnewer/thing2")
+        stored = await backend.other.get_bytes(SUBJECTS.trajectories, 2)
+        assert stored is not None
+        stored_at = {SUBJECTS.trajectories: stored.time_s}
+        place = Position(name="mine", holder="gone", sequences={SUBJECTS.trajectories: 2}, stored_at=stored_at)
+        await backend.bus.append(SUBJECTS.positions, SUBJECTS.position("mine"), place)
+        async with opened(backend.bus) as run:
+            assert await names(run.trajectories(durable="mine", follow=False)) == []
+            await several(backend, "c")
+            assert await names(run.trajectories(durable="mine", follow=False)) == ["c"]
+
     async def test_a_place_behind_the_end_of_which_nothing_is_known_stays_at_the_end(self, backend: Backend) -> None:
         await several(backend, "a")
         before = Position(name="mine", holder="gone", sequences={SUBJECTS.trajectories: 500})
@@ -272,6 +287,7 @@ class TestDurable:
             run.trajectories(durable="my consumer")
 
 
+@pytest.mark.usefixtures("answers_may_take_their_time")
 async def test_a_missing_stream_is_said_where_it_is_read(backend: Backend) -> None:
     async with companion_group() as group:
         nowhere = Run(backend.impatient, type(SUBJECTS)(RUN.__class__("nowhere")), group)

@@ -27,12 +27,15 @@ from schemas.errors import (
 from schemas.ids import WorkerId
 from schemas.messages import DeadLetter, Fault, Role, Split
 from tests.builders import WORKER, task, trajectory
-from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend
+from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend, watched
 from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
 QUEUE = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
 SUBJECT = SUBJECTS.task(Split.TRAIN, task().episode)
+JUDGED = trajectory_queue(SUBJECTS, CONFIG, RUBRIC)
+"""What somebody else has comes from it within a test only when it was handed back."""
+assert JUDGED.ack_wait_s > 10 * HANGS_S
 
 
 @asynccontextmanager
@@ -40,6 +43,13 @@ async def one_queued(backend: Backend) -> AsyncIterator[Inbox]:
     await backend.bus.append(SUBJECTS.tasks, SUBJECT, task())
     async with backend.bus.work(QUEUE, prefetch=0) as inbox:
         yield inbox
+
+
+async def queue_ended(backend: Backend, *names: str) -> None:
+    """Of so many episodes, by default of one."""
+    for name in names or ("a",):
+        ended = trajectory(task(name))
+        await backend.bus.append(SUBJECTS.trajectories, SUBJECTS.trajectory(ended.task.split, ended.episode), ended)
 
 
 async def receive(inbox: Inbox) -> Delivery:
@@ -109,11 +119,8 @@ async def test_corrupt_bytes_go_to_the_dead_letters(backend: Backend) -> None:
 
 
 async def test_a_fatal_failure_hands_it_back_at_once(backend: Backend) -> None:
-    ended = trajectory(task())
-    await backend.bus.append(SUBJECTS.trajectories, SUBJECTS.trajectory(ended.task.split, ended.episode), ended)
-    judged = trajectory_queue(SUBJECTS, CONFIG, RUBRIC)
-    assert judged.ack_wait_s > 10 * HANGS_S
-    async with backend.bus.work(judged, prefetch=0) as inbox:
+    await queue_ended(backend)
+    async with backend.bus.work(JUDGED, prefetch=0) as inbox:
         with pytest.raises(ConfigurationError):
             async with settle(backend.bus, await receive(inbox), WORKER):
                 fail(ConfigurationError("no browser"))
@@ -138,11 +145,19 @@ async def test_a_cancelled_handler_hands_it_back(backend: Backend) -> None:
 
 
 async def test_long_work_is_not_delivered_twice(backend: Backend) -> None:
-    async with one_queued(backend) as inbox, settle(backend.bus, await receive(inbox), WORKER):
-        with anyio.move_on_after(2 * QUEUE.ack_wait_s):
-            await anext(inbox)
-            pytest.fail("delivered twice")
-    assert await is_settled(backend)
+    is_spoilt = True
+    while is_spoilt:
+        again = list[Delivery]()
+        async with (
+            one_queued(backend) as inbox,
+            watched(backend.other, QUEUE) as stall,
+            settle(backend.bus, await receive(inbox), WORKER),
+        ):
+            with anyio.move_on_after(2 * QUEUE.ack_wait_s):
+                again.append(await anext(inbox))
+        assert await is_settled(backend)
+        is_spoilt = stall.spoils(QUEUE)
+    assert again == []
 
 
 async def test_errors_inside_a_group_count_by_the_gravest(backend: Backend) -> None:
@@ -187,14 +202,15 @@ class TestBehindABulkhead:
                 fail(ConfigurationError("the key is refused"))
 
         async def lead() -> None:
-            async with one_queued(backend) as inbox, anyio.create_task_group() as group:
+            async with backend.bus.work(JUDGED, prefetch=0) as inbox, anyio.create_task_group() as group:
                 for _ in range(16):
                     group.start_soon(serve, inbox)
 
+        await queue_ended(backend)
         with pytest.raises(BaseExceptionGroup) as raised:
             await lead()
         assert [type(error) for error in raised.value.exceptions] == [ConfigurationError]
-        async with backend.bus.work(QUEUE, prefetch=0) as inbox:
+        async with backend.bus.work(JUDGED, prefetch=0) as inbox:
             assert (await receive(inbox)).num_delivered == 2
 
     async def test_what_is_handed_back_where_a_worker_stays_comes_again(self, backend: Backend) -> None:
@@ -279,11 +295,9 @@ class TestBehindABulkhead:
 
     async def test_the_same_at_item_after_item_ends_the_worker_and_hands_back(self, backend: Backend) -> None:
         bulkhead = Bulkhead(WorkerContext(backend.bus, SUBJECTS, Status(Role.BROWSER, WORKER)))
-        queued = [task(f"t{number}") for number in range(MOST_IN_A_ROW)]
-        for each in queued:
-            await backend.bus.append(SUBJECTS.tasks, SUBJECTS.task(each.split, each.episode), each)
-        async with backend.bus.work(QUEUE, prefetch=0) as inbox:
-            deliveries = [await receive(inbox) for _ in queued]
+        await queue_ended(backend, *(f"t{number}" for number in range(MOST_IN_A_ROW)))
+        async with backend.bus.work(JUDGED, prefetch=0) as inbox:
+            deliveries = [await receive(inbox) for _ in range(MOST_IN_A_ROW)]
             for delivery in deliveries[:-1]:
                 async with settle(backend.bus, delivery, WORKER, bulkhead=bulkhead):
                     fail(KeyError("price"))

@@ -6,11 +6,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from browser_workers.browser import Opening, View
+from browser_workers.chromium import accessibility, document_elements
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.site import Documents
 from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://tree.test"
@@ -32,14 +34,44 @@ PAGES = {
     "/huge": b"<!doctype html><title>Huge</title><a href=/x>first</a>" + b"<p><a href=/x>more</a>" * 3000,
     "/shadow": b"<!doctype html><title>Shadow</title><a href=/x>first</a><p id=host></p>"
     b"<script>host.attachShadow({mode: 'open'}).innerHTML = '<i>more</i>'.repeat(6000)</script>",
+    "/framed": b"<!doctype html><button>Own</button><p><iframe sandbox=allow-scripts srcdoc='<button>Framed'></iframe>",
     "/long": b"<!doctype html><title>Long</title>" + b"<p>words" * 900,
 }
+
+WORDS, LAST = "document.getElementById('words')", "document.currentScript.previousSibling"
+SAYS_IT_AGAIN = {
+    "labelled-by-it": "<p role=group aria-labelledby=words>",
+    "labelled-by-a-reference": f"<p role=group></p><script>{LAST}.ariaLabelledByElements = [{WORDS}]</script>",
+    "described-by-it": "<button aria-describedby=words>",
+    "titled": f"<p role=group></p><script>{LAST}.title = text</script>",
+    "pictured": f"<img><script>{LAST}.alt = text</script>",
+    "asked-for": f"<input><script>{LAST}.placeholder = text</script>",
+    "filled-in": f"<input><script>{LAST}.value = text</script>",
+    "led-to": f"<a>x</a><script>{LAST}.href = '/' + text</script>",
+}
+"""Of one long text."""
+
+
+def says_it_again(html: str, length: int) -> bytes:
+    long = f"<p id=words hidden></p><script>const text = {WORDS}.textContent = 'x'.repeat({length})</script>"
+    return f"<!doctype html><title>Names</title><button>first</button>{long}{html * 60}".encode()
+
+
+PAGES |= {f"/{name}": says_it_again(html, 100_000) for name, html in SAYS_IT_AGAIN.items()}
+PAGES["/short"] = says_it_again(SAYS_IT_AGAIN["labelled-by-it"], 100)
 SITE = Documents(origin=ORIGIN, documents=PAGES)
 
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree that comes late is no tree that is too large."""
+    monkeypatch.setattr(accessibility, "_TREE_S", HANGS_S)
+    monkeypatch.setattr(document_elements, "_SCAN_BUDGET_MS", 1000 * HANGS_S)
 
 
 @asynccontextmanager
@@ -86,6 +118,14 @@ async def test_plain() -> None:
         assert seen["/shadow"].accessibility_tree.split("\n") == [too_large, '  a "first"']
 
 
+async def test_long_names_count_as_often_as_they_are_said() -> None:
+    async with views(*(f"/{name}" for name in SAYS_IT_AGAIN), "/short", rich=False, marks=False) as seen:
+        trees = {path: view.accessibility_tree.split("\n") for path, view in seen.items()}
+    assert trees.pop("/short")[:2] == ['document "Names"', '  button "first"']
+    too_large = 'document "too large a page for its whole tree: what can be acted on in view"'
+    assert {name: tree[0] for name, tree in trees.items()} == dict.fromkeys(trees, too_large)
+
+
 async def test_rich_with_the_numbers_of_the_screenshot() -> None:
     async with views("/", "/huge", rich=True, marks=True) as seen:
         assert seen["/"].accessibility_tree.split("\n") == [
@@ -122,3 +162,17 @@ async def test_rich_without_marks_has_places_but_no_numbers() -> None:
     async with views("/", rich=True, marks=False) as seen:
         assert '      checkbox "News" checked box=[0, 140, 100, 30]' in seen["/"].accessibility_tree.split("\n")
         assert "    generic box=[0, 300, 100, 30]" in seen["/"].accessibility_tree.split("\n")
+
+
+async def test_a_frame_that_goes_between_marks_and_tree_is_left_out() -> None:
+    context = ContextConfig(interaction_mode="set_of_marks", accessibility_tree=True)
+    async with (
+        PlaywrightBrowser(BrowserConfig(), EnvConfig(use_rich_actree=True), context) as browser,
+        browser.session(Opening(url=f"{ORIGIN}/framed", site=SITE, quiet_s=0.0)) as session,
+    ):
+        await session.open()
+        assert [each.text for each in (await session.view()).elements] == ["Own", "Framed"]
+        tab, observer = await session._windows.active(), session._observer
+        await observer.elements.read(tab)
+        await tab.page.evaluate("document.querySelector('iframe').remove()")
+        assert '[1] button "Own" box=' in await observer._accessibility.text(tab, numbered=True)

@@ -7,6 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from browser_workers.browser import Opening, Performed
+from browser_workers.chromium import windows
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
@@ -19,6 +20,7 @@ from tests.support.browsers.browser_pages import ORIGIN, at, click, opening_of, 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
 LOG = "<script>const log = (text) => { document.title = document.title.replace('page', '').concat(' ', text).trim() }</script>"
+LATE_WINDOWS = ("_APPEARS_S", "_WINDOW_S", "_LISTING_S")
 STYLE = "<style>.row { position: absolute; left: 0; width: 400px; height: 40px }</style>"
 
 
@@ -35,6 +37,13 @@ def anyio_backend() -> str:
 async def browser() -> AsyncIterator[PlaywrightBrowser]:
     async with PlaywrightBrowser(small(), EnvConfig()) as browser:
         yield browser
+
+
+@pytest.fixture
+def late_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was announced is waited for until it is there, and what is asked of tabs until it is answered."""
+    for cap in LATE_WINDOWS:
+        monkeypatch.setattr(windows, cap, HANGS_S)
 
 
 async def value(session: PlaywrightSession, expression: str) -> str:
@@ -242,6 +251,7 @@ def close_tab(position: int | None = None) -> Action:
     return Action(kind=ActionKind.CLOSE_TAB, tab=position)
 
 
+@pytest.mark.usefixtures("late_windows")
 async def test_tabs(browser: PlaywrightBrowser) -> None:
     others = {name: page("").replace(b">page<", f">{name}<".encode()) for name in ("a", "b")}
     async with browser.session(opening_of("<body bgcolor=red>", **others)) as session:
@@ -265,6 +275,22 @@ async def test_tabs(browser: PlaywrightBrowser) -> None:
         await session.perform(close_tab())
         assert await title(session) == "page"
         assert (await session.state()).tabs == ()
+
+
+@pytest.mark.usefixtures("late_windows")
+async def test_a_tab_that_closed_itself_while_the_policy_thought(browser: PlaywrightBrowser) -> None:
+    opens = "<button style='position:absolute;inset:0' onclick='window.a = window.open(\"a\"); window.open(\"b\")'>"
+    async with browser.session(opening_of(opens, a=page("a"), b=page("b"))) as session:
+        await session.open()
+        await session.perform(click())
+        assert len((await session.view()).state.tabs) == 3
+        first, second, _ = session.context.pages
+        async with second.expect_event("close"):
+            await first.evaluate("a.close()")
+        assert (await session.perform(switch_tab(2))).refused == "switch_tab 2 names a tab that is closed by now"
+        assert (await session.perform(switch_tab(1))).refused == ""
+        assert (await session.perform(close_tab(3))).refused == ""
+        assert (await session.view()).state.url == f"{ORIGIN}/"
 
 
 async def test_tabs_that_cannot_be(browser: PlaywrightBrowser) -> None:
@@ -291,12 +317,15 @@ async def test_a_tab_without_a_page_before_is_closed_by_going_back(browser: Play
         assert (await session.state()).url == f"{ORIGIN}/"
 
 
-async def test_a_window_that_a_page_opens_is_the_page(browser: PlaywrightBrowser) -> None:
+async def test_a_window_that_a_page_opens_is_the_page(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
     body = "<a target=_blank href=/popup style='position:absolute;inset:0'>open</a>"
     popup = page("<button style='position:absolute;inset:0' onclick='window.close()'>close")
     async with browser.session(opening_of(body, popup=popup)) as session:
         await session.open()
-        performed = await session.perform(click())
+        with monkeypatch.context() as late:
+            for cap in LATE_WINDOWS:
+                late.setattr(windows, cap, HANGS_S)
+            performed = await session.perform(click())
         assert performed.notice == "a new window was opened"
         assert [(each.url, each.active) for each in (await session.state()).tabs] == [
             (f"{ORIGIN}/", False),
@@ -399,6 +428,7 @@ async def test_file_choosers_are_closed_and_said(browser: PlaywrightBrowser) -> 
     ],
     ids=["program", "chooser", "options", "window"],
 )
+@pytest.mark.usefixtures("late_windows")
 async def test_what_happens_in_a_frame_is_said(browser: PlaywrightBrowser, body: str, said: str) -> None:
     frame = "<iframe src='/inner' style='position:absolute;inset:0;width:100%;height:100%;border:0'></iframe>"
     async with browser.session(opening_of(frame, inner=page(body))) as session:

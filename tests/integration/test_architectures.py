@@ -6,38 +6,47 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace as replace_in
 from PIL import Image
 from safetensors import safe_open
 from transformers import AutoImageProcessor, AutoModelForImageTextToText, LlavaConfig
 
+from agents.context import Round, build_window
 from agents.engine import ChatMessage
 from agents.tokens import PromptTokenizer
+from schemas.context_config import ContextConfig
 from schemas.errors import ConfigurationError
 from schemas.messages import Screenshot
+from schemas.model_config import ModelConfig
+from tests import builders
 from tests.deadlines import HANGS_S
 from tests.integration.test_prompt_tokens import conversation, processor_tokens
 from tests.integration.test_trainer_engine import step_request
 from tests.integration.vllm_architectures import shown
 from tests.support.agents import tiny_architectures, tiny_models
 from tests.support.training.trainer_world import ALGORITHM, completion, ref, settings
+from trainer.engine.commands import TrainCommand, decode, encode
+from trainer.engine.dealing import deal
+from trainer.engine.idle import idle_item
 from trainer.engine.training_engine import open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.fast_layers.compiled_layers import compile_layers
 from trainer.imitation import cloning_items
+from trainer.items import Targets
 from trainer.model.batches import collate
 from trainer.model.families import family_of
 from trainer.model.loading import load_model
 from trainer.model.logprobs import CompletionModel
-from trainer.model.model_folder import suppressed_tokens
+from trainer.model.model_folder import stop_tokens, suppressed_tokens
 from trainer.model.pixel_scale import pixel_scale
-from trainer.samples import Sample
+from trainer.samples import Patches, Sample
 from trainer.versions.checkpoints import TrainerState, write_checkpoint
 
 pytestmark = [
@@ -139,6 +148,27 @@ def test_prompt_tokens_are_the_processors(models: Models, name: str, sizes: tupl
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_no_words_of_task_page_or_answer_are_read_as_control_tokens(models: Models, name: str) -> None:
+    tokenizer = PromptTokenizer(models.base(name))
+    assert tokenizer.control_texts
+    assert controls_of(tokenizer, " and ".join(tokenizer.control_texts)) == controls_of(tokenizer, "harmless")
+    for spelt in tokenizer.control_texts:
+        assert controls_of(tokenizer, f"How a model reads {spelt}{spelt}") == controls_of(tokenizer, "harmless"), spelt
+
+
+def controls_of(tokenizer: PromptTokenizer, text: str) -> list[int]:
+    """The control tokens of a prompt that has `text` wherever others choose the words."""
+    task = replace_in(builders.task(), instruction=text)
+    seen = [
+        replace_in(builders.observation(task, step), title=text, url=text, error=text, page_text=text, screenshot=each)
+        for step, each in enumerate(shown(0, 1))
+    ]
+    answered = replace_in(builders.step_request(task, 0), response=f"Action: {text}")
+    window = build_window(task, [Round(seen[0], answered)], seen[1], context=ContextConfig(), model=ModelConfig())
+    return [token for token in tokenizer.prompt(window.messages) if token in (*tokenizer.suppressed, *tokenizer.stop_tokens)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_packed_samples_are_those_of_the_plain_model(models: Models, name: str) -> None:
     """Log-probabilities, and gradients by every parameter."""
     folder = models.base(name)
@@ -158,6 +188,55 @@ def test_packed_samples_are_those_of_the_plain_model(models: Models, name: str) 
         assert parameter.grad is not None, parameter_name
         largest = float(gradient.abs().max())
         torch.testing.assert_close(parameter.grad, gradient, atol=2e-3 * largest + 1e-6, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_reach_the_other_ranks_as_they_were_dealt(models: Models, name: str) -> None:
+    (sent,) = share = [cloning_items(samples_of(models.base(name)))]
+    command = decode(encode(TrainCommand(share, 0.5)))
+    assert isinstance(command, TrainCommand)
+    (came,) = command.share
+    for ours, theirs in zip(sent, came, strict=True):
+        assert plainly(ours.targets) == plainly(theirs.targets)
+        assert plainly(ours.sample) == plainly(theirs.sample)
+
+
+def plainly(held: Any) -> Any:
+    """The same with shapes and lists in place of arrays, so that it can be compared."""
+    match held:
+        case np.ndarray():
+            return held.dtype, held.shape, held.tolist()
+        case tuple():
+            return [plainly(each) for each in held]
+        case Sample() | Patches() | Targets():
+            return [plainly(getattr(held, field.name)) for field in fields(held)]
+    return held
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ranks_call_the_same_parts_of_a_model_whatever_they_are_dealt(
+    models: Models, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As often and in the same order, to and fro: under ZeRO-3 they would wait for each other for ever."""
+    monkeypatch.setattr("trainer.model.logprobs._CHUNK", 3)
+    folder = models.base(name)
+    model = CompletionModel(load_model(folder, settings().deepspeed), suppressed_tokens(folder)).train()
+    model.model.gradient_checkpointing_enable({"use_reentrant": False})
+    called: list[str] = []
+    for path, module in model.named_modules():
+        module.register_forward_pre_hook(lambda *_, path=path: called.append(path))
+    items = cloning_items(samples_of(folder))
+    idle = idle_item(model.model, stop_token=min(stop_tokens(folder)))
+    calls = {}
+    for num_ranks in (3, 4):
+        for rank, (part,) in enumerate(deal(items, num_ranks=num_ranks, micro_batch=2, idle=idle)):
+            called.clear()
+            torch.autograd.backward(model(collate(part, pixel_scale(folder))).logprobs.sum())
+            calls[num_ranks, rank] = list(called)
+    expected = calls.pop((3, 0))
+    assert expected.count("model.lm_head") == 1
+    for place, found in calls.items():
+        assert found == expected, place
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
@@ -209,13 +288,14 @@ def answers(models: Models) -> Mapping[str, Sequence[dict[str, Any]]]:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=HANGS_S,
+        timeout=len(NAMES) * HANGS_S,
         check=False,
     )
     assert child.returncode == 0, child.stdout[-3000:] + child.stderr[-6000:]
     return dict(zip(NAMES, json.loads(child.stdout.strip().splitlines()[-1]), strict=True))
 
 
+@pytest.mark.timeout((len(NAMES) + 1) * HANGS_S)
 @pytest.mark.parametrize("name", NAMES)
 def test_what_vllm_samples_is_what_the_trainer_computes(
     models: Models, answers: Mapping[str, Sequence[dict[str, Any]]], name: str

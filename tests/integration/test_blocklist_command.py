@@ -1,6 +1,7 @@
 """`millrace blocklist` on a real nats-server: lists, adds, removes, refuses; with the server up and with it down."""
 
 import json
+import re
 import subprocess
 import time
 from datetime import UTC, datetime, timedelta
@@ -52,9 +53,9 @@ async def test_what_judges_blocked_is_listed_and_a_person_may_change_it(tmp_path
         assert [line.split()[0] for line in table] == ["site", "example.org", "captcha.example"], (
             "the first to end comes first"
         )
-        assert "2 h 0 min" in table[1]
+        assert re.search(r"\b(2 h 0|1 h 5\d) min", table[1]), "its minutes are rounded"
         assert "they asked us to" in table[1]
-        assert "12 h 0 min" in table[2]
+        assert re.search(r"\b(12 h 0|11 h 5\d) min", table[2])
         assert "a captcha in all screenshots" in table[2]
         assert _EPISODE in table[2]
 
@@ -99,8 +100,7 @@ async def test_who_only_reads_the_list_may_not_change_it(tmp_path: Path, role: s
         entry = await block(admin, SUBJECTS, "captcha.example", hours=1.0, reason="captcha")
         folder = RunFolder(tmp_path)
         address = address_of(folder.server, run=SUBJECTS.run, role=role)
-        config = BusConfig(run=SUBJECTS.run, request_timeout_s=0.5)
-        async with connect(address, SUBJECTS, config, name="test") as reader:
+        async with connect(address, SUBJECTS, BusConfig(run=SUBJECTS.run), name="test") as reader:
             assert set((await read_blocklist(reader, SUBJECTS)).entries) == {entry.site}
             with pytest.raises(BusError):
                 await block(reader, SUBJECTS, "example.org", hours=1.0, reason="not mine")

@@ -79,6 +79,7 @@ def test_a_driver_that_does_not_end_by_itself_is_known_to_have_ended(monkeypatch
         # Whatever still reads from it would be cut off with the loop.
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
+    gc.collect()  # what others left is theirs
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", ResourceWarning)
         asyncio.run(ends())

@@ -183,7 +183,11 @@ async def test_a_page_that_died_between_two_episodes_is_not_used_again(browser: 
 
 
 @pytest.mark.parametrize("path", ["/buffers", "/heap", "/elements"])
-async def test_a_page_that_eats_memory_is_ended_alone(browser: PlaywrightBrowser, path: str) -> None:
+async def test_a_page_that_eats_memory_is_ended_alone(
+    browser: PlaywrightBrowser, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Far behind the bound, which may be seen late.
+    monkeypatch.setattr("browser_workers.chromium.process.launch._HEAP_LIMIT", 10)
     async with browser.session(opening()) as bystander:
         await bystander.open()
         async with browser.session(opening(path)) as session:
@@ -247,19 +251,21 @@ async def test_a_page_that_dies_while_it_is_made_is_made_again(browser: Playwrig
 
     def kill_the_next() -> None:
         """As soon as it is there."""
-        deadline = time.monotonic() + 10.0
+        deadline = time.monotonic() + HANGS_S
         while not killed and time.monotonic() < deadline:
             for pid in pids(Part.PAGE):
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
 
     async with anyio.create_task_group() as group:
         group.start_soon(anyio.to_thread.run_sync, kill_the_next)
         with anyio.fail_after(HANGS_S):
-            title, tries = "", 0
-            while not title:
-                tries += 1
-                with suppress(PageFailed):
+            title, num_failed = "", 0
+            while not (title and killed):
+                try:
                     title = await opened(browser)
+                except PageFailed:
+                    title, num_failed = "", num_failed + 1
     assert (title, len(killed)) == ("home", 1)
-    assert tries <= 2
+    assert num_failed <= 1

@@ -59,6 +59,9 @@ async def run_at(path: Path) -> AsyncIterator[tuple[RunFolder, JetStreamBus]]:
     module.write_text(OWN_JUDGE)
     overrides = [
         f"bus_config.run={SUBJECTS.run}",
+        # What is handed out once comes again when it failed, and not because this process had no turn.
+        "bus_config.task_ack_wait_s=900",
+        "bus_config.step_ack_wait_s=900",
         "bus_config.rubrics=[own_v1]",
         f"judge_config.judge='{module}:own_v1'",
         "judge_config.max_attempts=2",

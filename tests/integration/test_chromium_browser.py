@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from browser_workers.browser import Opening, PageState
+from browser_workers.chromium import evaluation, navigation, page_stability, windows
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.process.executable import find_chromium
 from browser_workers.chromium.process.launch import chromium
@@ -159,14 +161,17 @@ async def test_a_link_that_leads_nowhere_is_said(browser: PlaywrightBrowser) -> 
         assert "could not be reached" in performed.navigation_error
 
 
-async def test_what_a_click_fetches_is_waited_for(browser: PlaywrightBrowser) -> None:
+async def test_what_a_click_fetches_is_waited_for(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_stability, "_TRAFFIC_CAP_S", HANGS_S)
     async with browser.session(opening()) as session:
         await session.open()
         await session.perform(click(270))
         assert await title(session) == "fetched"
 
 
-async def test_a_new_window_becomes_the_page(browser: PlaywrightBrowser) -> None:
+async def test_a_new_window_becomes_the_page(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cap in ("_APPEARS_S", "_WINDOW_S"):
+        monkeypatch.setattr(windows, cap, HANGS_S)
     async with browser.session(opening()) as session:
         await session.open()
         performed = await session.perform(click(120))
@@ -207,9 +212,12 @@ async def test_a_tab_that_strayed_is_not_used_again(browser: PlaywrightBrowser) 
 
 async def test_a_page_that_hangs_ends_within_its_deadline() -> None:
     others = chromium_processes("--type=renderer")
-    async with PlaywrightBrowser(config(), EnvConfig(operation_timeout=1.0)) as browser:
+    async with PlaywrightBrowser(config(), EnvConfig(operation_timeout=HANGS_S)) as browser:
         async with browser.session(opening()) as session:
             await session.open()
+            calls = (await session._windows.active())._calls
+            assert calls.timeout_s == HANGS_S
+            calls.timeout_s = 1.0
             for renderer in chromium_processes("--type=renderer"):
                 if renderer not in others:
                     renderer.suspend()
@@ -264,26 +272,34 @@ async def test_links_that_lead_to_no_document_at_once_hold_nothing_up(
         assert await title(session) == expected
 
 
-async def test_a_site_that_never_answers_is_given_up(site: str) -> None:
-    async with (
-        PlaywrightBrowser(config(), EnvConfig(operation_timeout=1.0)) as browser,
-        browser.session(opening("/link", site=links(f"{site}/never"))) as session,
-    ):
+async def be_impatient(session: PlaywrightSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sites are given up soon from now on; the browser itself may take its time."""
+    tab = await session._windows.active()
+    tab._settings = replace(tab._settings, env=EnvConfig(operation_timeout=1.0))
+    for module in (evaluation, navigation):
+        monkeypatch.setattr(module, "LOAD_CAP_S", 1.0)
+
+
+async def test_a_site_that_never_answers_is_given_up(
+    browser: PlaywrightBrowser, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with browser.session(opening("/link", site=links(f"{site}/never"))) as session:
         await session.open()
+        await be_impatient(session, monkeypatch)
         for action in (click(100), Action(kind=ActionKind.NAVIGATE, text=f"{site}/never")):
             performed = await session.perform(action)
             assert performed.navigation_error == f"{site}/never did not answer within 1 s"
             assert await title(session) == "here"
 
 
-async def test_a_site_that_is_asked_before_the_click_is_over_is_given_up_too(site: str) -> None:
+async def test_a_site_that_is_asked_before_the_click_is_over_is_given_up_too(
+    browser: PlaywrightBrowser, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     eager = f"<!doctype html><title>here</title><body onmousedown='location = \"{site}/never\"' style='height: 400px'>"
     pages = Documents(origin=ORIGIN, documents=PAGES | {"/eager": eager.encode()})
-    async with (
-        PlaywrightBrowser(config(), EnvConfig(operation_timeout=1.0)) as browser,
-        browser.session(opening("/eager", site=pages)) as session,
-    ):
+    async with browser.session(opening("/eager", site=pages)) as session:
         await session.open()
+        await be_impatient(session, monkeypatch)
         performed = await session.perform(click(100))
         assert performed.navigation_error == f"{site}/never did not answer within 1 s"
         assert await title(session) == "here"

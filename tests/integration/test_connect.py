@@ -4,22 +4,26 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 from anyio.abc import TaskStatus
+from nats.aio.msg import Msg
 
 from bus import NEW, connect
+from bus.child_process import start_process
 from bus.jetstream import JetStreamBus, create_topology
 from bus.jetstream import connect as connect_bus
+from bus.jetstream.calls import NoAnswer
+from bus.jetstream.link import Link
 from bus.server import nats_server
 from bus.server.embedded import address_of
-from bus.server.ports import free_ports
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from ops.processes.role_process import millrace_environment
+from ops.processes.role_process import millrace_command, millrace_environment
 from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable, ConfigurationError, NotPermitted
 from schemas.ids import RunName
@@ -28,6 +32,8 @@ from tests.builders import RUN, WORKER, task
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
 from tests.support.bus.played import play
+from tests.support.closed_port import closed_port
+from tests.support.polling import until
 from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -62,6 +68,24 @@ async def test_a_consumer_follows_a_run_with_its_own_key(bus: JetStreamBus, tmp_
 async def test_a_run_is_named_by_address_too(bus: JetStreamBus, tmp_path: Path) -> None:
     await play(bus, task("a"))
     async with connect(url=url(tmp_path), run=RUN, keys=keys(tmp_path)) as run:
+        assert [item.seq async for item in run.trajectories(follow=False)] == [1]
+
+
+async def test_a_server_that_does_not_answer_once_is_asked_again(
+    bus: JetStreamBus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request, unanswered = Link.request, list[str]()
+
+    async def lost(self: Link, subject: str, payload: bytes = b"", *, timeout_s: float) -> Msg:
+        if ".STREAM.INFO." in subject and not unanswered:
+            unanswered.append(subject)
+            raise NoAnswer("it has much to do")
+        return await request(self, subject, payload, timeout_s=timeout_s)
+
+    await play(bus, task("a"))
+    monkeypatch.setattr(Link, "request", lost)
+    async with connect(tmp_path) as run:
+        assert unanswered == [f"$JS.API.STREAM.INFO.{SUBJECTS.trajectories}"]
         assert [item.seq async for item in run.trajectories(follow=False)] == [1]
 
 
@@ -152,9 +176,37 @@ async def test_a_run_that_has_ended_is_said_so_or_served(tmp_path: Path) -> None
         assert [item.seq async for item in run.trajectories(durable="mine")] == []
 
 
+async def test_a_run_s_server_that_comes_back_while_somebody_reads_waits_until_he_has_left(tmp_path: Path) -> None:
+    async with running_run(tmp_path) as bus:
+        await play(bus, task("a"))
+    async with AsyncExitStack() as stack:
+        async with connect(tmp_path, serve=True) as run:
+            command = millrace_command(("server", "--run-dir", str(tmp_path)))
+            server = await start_process(command, env=millrace_environment(), stderr=subprocess.PIPE)
+            stack.push_async_callback(server.aclose)
+            assert server.stderr is not None
+            said = b""
+            with anyio.fail_after(HANGS_S):
+                while b"server_awaits_its_turn" not in said:
+                    said += await server.stderr.receive()
+            assert [item.seq async for item in run.trajectories()] == [1]
+
+        async def follows() -> bool:
+            try:
+                async with connect(tmp_path) as run:
+                    return [item.seq async for item in run.trajectories(follow=False)] == [1]
+            except (BusUnavailable, ConfigurationError):
+                return False
+
+        await until(follows)
+        server.terminate()
+        with anyio.fail_after(HANGS_S):
+            assert await server.wait() == 0
+
+
 async def test_a_server_elsewhere_that_does_not_answer_is_said_so(bus: JetStreamBus, tmp_path: Path) -> None:
-    with pytest.raises(BusUnavailable, match="no NATS server answers"):
-        async with connect(url=f"nats://127.0.0.1:{free_ports(1)[0]}", run=RUN, keys=keys(tmp_path)):
+    with closed_port() as port, pytest.raises(BusUnavailable, match="no NATS server answers"):
+        async with connect(url=f"nats://127.0.0.1:{port}", run=RUN, keys=keys(tmp_path)):
             pass
 
 

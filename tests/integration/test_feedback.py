@@ -8,6 +8,7 @@ import anyio.abc
 import pytest
 
 from browser_workers.browser import Opening, Performed
+from browser_workers.chromium import effect_observer, evaluation
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents, SiteRequest, SiteResponse
@@ -15,6 +16,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
+from tests.support.closed_port import closed_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
@@ -73,6 +75,11 @@ def at(index: int, tag: str, attributes: str = "", text: str = "") -> str:
         (at(0, "div", "tabindex=0", "words"), 'clickable div "words"'),
         ("", "nothing interactive (the page itself)"),
         (at(0, "iframe", "srcdoc='<body style=margin:0><button style=\"width:400px;height:40px\">In'"), 'button "In"'),
+        (
+            "<iframe style='border:0;padding:8px;width:400px;height:100px;transform:scale(.5);transform-origin:0 0' srcdoc='"
+            '<body style=margin:0><button style="width:400px;height:30px">Above</button><button style="width:400px">Below\'>',
+            'button "Below"',
+        ),
         (at(0, "iframe", "src='http://other.test/x'"), "frame of other.test"),
         (at(0, "label", "", "I agree <input type=checkbox>"), 'checkbox "I agree"'),
         (
@@ -169,7 +176,12 @@ async def test_typing_and_its_result(browser: PlaywrightBrowser) -> None:
         assert performed.hit == 'password field "Key"'
 
 
-async def test_scrolling_says_how_far(browser: PlaywrightBrowser) -> None:
+@pytest.mark.parametrize("late_ms", [100, 0])
+async def test_scrolling_says_how_far(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch, late_ms: int) -> None:
+    """However late the frames come that show it."""
+    assert "LATE_FRAME_MS = 100," in evaluation._SCRIPT
+    monkeypatch.setattr(evaluation, "_SCRIPT", evaluation._SCRIPT.replace("LATE_FRAME_MS = 100", f"LATE_FRAME_MS = {late_ms}"))
+    monkeypatch.setattr(effect_observer, "_PAGE_CAP_MS", 1000 * HANGS_S)
     async with on(browser, "<p style='height:900px;margin:0'>") as session:
         performed = await session.perform(Action(kind=ActionKind.SCROLL))
         assert (performed.hit, performed.changes) == ("", ("scrolled to 50 %",))
@@ -274,25 +286,24 @@ async def _misbehave(stream: anyio.abc.SocketStream) -> None:
 
 
 async def test_why_a_page_cannot_be_reached(browser: PlaywrightBrowser) -> None:
-    async with (
-        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
-        await anyio.create_tcp_listener(local_host="127.0.0.1") as closed,
-        anyio.create_task_group() as group,
-        on(browser, "") as session,
-    ):
-        group.start_soon(listener.serve, _misbehave)
-        site, refusing = (f"127.0.0.1:{each.extra(anyio.abc.SocketAttribute.local_port)}" for each in (listener, closed))
-        await closed.aclose()
-        expected = {
-            f"http://{site}/circle": "it redirects in a circle",
-            f"http://{site}/silent": "the site closed the connection without an answer",
-            f"http://{site}/nothing": "it led to no page",
-            f"https://{site}/": "(TLS)",
-            f"http://{refusing}/": f"{refusing} refused the connection",
-            "http://nowhere.invalid/": "no address is known for nowhere.invalid",
-        }
-        for url, reason in expected.items():
-            performed = await session.perform(Action(kind=ActionKind.NAVIGATE, text=url))
-            assert performed.navigation_error.startswith(f"{url} could not be reached: "), performed
-            assert reason in performed.navigation_error
-        group.cancel_scope.cancel()
+    with closed_port() as closed:
+        async with (
+            await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+            anyio.create_task_group() as group,
+            on(browser, "") as session,
+        ):
+            group.start_soon(listener.serve, _misbehave)
+            site, refusing = f"127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}", f"127.0.0.1:{closed}"
+            expected = {
+                f"http://{site}/circle": "it redirects in a circle",
+                f"http://{site}/silent": "the site closed the connection without an answer",
+                f"http://{site}/nothing": "it led to no page",
+                f"https://{site}/": "(TLS)",
+                f"http://{refusing}/": f"{refusing} refused the connection",
+                "http://nowhere.invalid/": "no address is known for nowhere.invalid",
+            }
+            for url, reason in expected.items():
+                performed = await session.perform(Action(kind=ActionKind.NAVIGATE, text=url))
+                assert performed.navigation_error.startswith(f"{url} could not be reached: "), performed
+                assert reason in performed.navigation_error
+            group.cancel_scope.cancel()

@@ -63,7 +63,7 @@ def test_everything_on_the_page_does_what_it_says(tmp_path: Path) -> None:
     assert [message["reward"] for message in messages] == [1.0] * 24, "the scripted player solves every task"
     assert {message["rubric"] for message in messages} == {"garden_v1"}
     figures = [json.loads(line) for line in (folder / "runs/mine/metrics.jsonl").read_text().splitlines()]
-    trained = [line for line in figures if "loss" in line]
-    assert [line["version"] for line in trained] == [1, 2]
+    trained = [line for line in figures if "parse_rate" in line]
+    assert [line["version"] for line in trained] == [1, 2], "whether its groups differ in reward or not"
     assert all(line["parse_rate"] > 0.8 for line in trained), "it clicks from the beginning"
     assert "every admitted task has one trajectory and one judgement" in typed("millrace audit runs/mine", folder)

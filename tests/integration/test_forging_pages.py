@@ -22,7 +22,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    async with PlaywrightBrowser(small(), EnvConfig(operation_timeout=5.0)) as browser:
+    async with PlaywrightBrowser(small(), EnvConfig()) as browser:
         yield browser
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from types import SimpleNamespace
 
 import anyio
@@ -15,6 +15,7 @@ import pytest
 import structlog
 
 from browser_workers.network import gate as gate_module
+from browser_workers.network import race
 from browser_workers.network.addresses import Address
 from browser_workers.network.gate import Gate
 from browser_workers.network.outside import Network
@@ -22,7 +23,7 @@ from browser_workers.network.pipe import End
 from browser_workers.network.rules import Rules
 from tests.deadlines import HANGS_S
 from tests.support.browsers.gate_callers import answer_of, ask, credentials, serving
-from tests.support.browsers.staged_network import StagedNetwork
+from tests.support.browsers.staged_network import PUBLIC_NETWORKS, StagedNetwork
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -129,6 +130,128 @@ async def test_only_permitted_addresses_of_a_name_are_tried() -> None:
         assert staged.connected == [("127.0.0.1", port)]
 
 
+SIXTH = ("2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::4")
+FOURTH = ("192.0.2.1", "192.0.2.2")
+DOCUMENTED = Rules(private_networks=tuple(map(ip_network, PUBLIC_NETWORKS)))
+
+
+class Addresses:
+    """Of one name: each is silent, refuses, or leads to `port` of loopback."""
+
+    def __init__(self, port: int, **does: str) -> None:
+        self.tried: list[str] = []
+        self.num_under_way = 0
+        self._port, self._does = port, does
+
+    def gate(self, *addresses: str) -> Gate:
+        return Gate(DOCUMENTED, Network(lambda host: tuple(map(ip_address, addresses)), self._connect))
+
+    async def _connect(self, end: Callable[[], End], address: Address, port: int) -> End:
+        self.tried.append(str(address))
+        self.num_under_way += 1
+        try:
+            return await self._connected(end, str(address))
+        finally:
+            self.num_under_way -= 1
+
+    async def _connected(self, end: Callable[[], End], address: str) -> End:
+        does = "reached" if address.startswith("192") else "silent"
+        match self._does.get(address, does):
+            case "silent":
+                await anyio.sleep_forever()
+            case "refuses":
+                raise ConnectionRefusedError
+        return await Network().connect(end, ip_address("127.0.0.1"), self._port)
+
+
+async def test_an_address_that_is_silent_holds_up_nobody_and_is_left_alone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "_NEXT_S", 0.01)
+    async with listener(echo) as port:
+        names = Addresses(port)
+        async with serving(names.gate(*SIXTH, *FOURTH)) as gate:
+            stream, answer = await ask(gate, "both.example", 443)
+            assert answer is HTTPStatus.OK
+            await stream.send(b"hello")
+            assert await stream.receive() == b"hello"
+            assert gate.num_open == 2
+            await stream.aclose()
+            assert names.tried[:2] == [SIXTH[0], FOURTH[0]], "the other kind comes next"
+            assert names.num_under_way == 0, "what was not needed is given up"
+            monkeypatch.setattr(race, "_NEXT_S", HANGS_S)
+            names.tried.clear()
+            for _ in range(3):
+                assert await answer_of(gate, "both.example", 443) is HTTPStatus.OK
+            assert names.tried == [FOURTH[0]] * 3
+
+
+async def test_the_next_address_is_tried_at_once_where_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "_NEXT_S", HANGS_S)
+    async with listener(echo) as port:
+        names = Addresses(port, **dict.fromkeys(FOURTH, "refuses"))
+        async with serving(names.gate(*FOURTH, "192.0.2.3")) as gate:
+            assert await answer_of(gate, "a.example", 80) is HTTPStatus.OK
+            assert names.tried == [*FOURTH, "192.0.2.3"]
+        async with serving(names.gate(*FOURTH)) as gate:
+            assert await answer_of(gate, "a.example", 80) is HTTPStatus.BAD_GATEWAY
+            assert gate.why_blocked("a.example") == "a.example:80 refused the connection"
+
+
+async def test_only_so_many_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "_NEXT_S", HANGS_S)
+    addresses = [f"192.0.2.{number}" for number in range(1, 30)]
+    names = Addresses(9, **dict.fromkeys(addresses, "refuses"))
+    async with serving(names.gate(*addresses)) as gate:
+        assert await answer_of(gate, "many.example", 80) is HTTPStatus.BAD_GATEWAY
+    assert names.tried == addresses[:8]
+
+
+async def test_of_two_that_connect_one_is_joined_and_the_other_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "_NEXT_S", 0.01)
+    both = anyio.Event()
+
+    async def connect(end: Callable[[], End], address: Address, port: int) -> End:
+        if address == ip_address(FOURTH[1]):
+            both.set()
+        await both.wait()
+        return await Network().connect(end, ip_address("127.0.0.1"), leads_to)
+
+    async with listener(echo) as leads_to:
+        names = Network(lambda host: tuple(map(ip_address, FOURTH)), connect)
+        async with serving(Gate(DOCUMENTED, names)) as gate:
+            stream, answer = await ask(gate, "a.example", 443)
+            assert answer is HTTPStatus.OK
+            with anyio.fail_after(HANGS_S):
+                while gate.num_open > 2:
+                    await anyio.lowlevel.checkpoint()
+            for said in (b"one", b"two"):
+                await stream.send(said)
+                assert await stream.receive() == said
+            await stream.aclose()
+
+
+async def test_no_try_is_left_when_a_caller_goes_or_the_gate_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "_NEXT_S", 0.01)
+    names = Addresses(9, **{FOURTH[0]: "silent"})
+    async with serving(names.gate(*SIXTH, FOURTH[0])) as gate:
+        request = b"CONNECT a.example:80 HTTP/1.1\r\nHost: a.example\r\n" + credentials(gate) + b"\r\n"
+        async with await anyio.connect_tcp("127.0.0.1", gate.port) as hanging:
+            await hanging.send(request)
+            await number_under_way(names, 5)
+        await number_under_way(names, 0)
+        async with await anyio.connect_tcp("127.0.0.1", gate.port) as hanging:
+            await hanging.send(request)
+            await number_under_way(names, 5)
+            gate.close()
+            await gate.wait_closed()
+            assert (names.num_under_way, gate.num_open) == (0, 0)
+
+
+async def number_under_way(names: Addresses, number: int) -> None:
+    with anyio.fail_after(HANGS_S):
+        while names.num_under_way != number:  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
 async def test_a_name_is_looked_up_once_an_episode_however_many_ask() -> None:
     staged = StagedNetwork({"a.example": (("10.0.0.1",), ("127.0.0.1",))}, served={})
     async with serving(Gate(PRIVATE, staged.network)) as gate:
@@ -169,6 +292,21 @@ async def test_what_fails_is_said_and_forgotten_when_it_works() -> None:
         async with listener(echo) as port:
             assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.OK
         assert gate.why_blocked("127.0.0.1") == ""
+
+
+async def test_an_error_that_nobody_foresaw_fails_one_connection_and_is_logged_once() -> None:
+    async def connect(end: Callable[[], End], address: Address, port: int) -> End:
+        if port == 1:
+            raise KeyError("a table of routes")
+        return await Network().connect(end, address, port)
+
+    with structlog.testing.capture_logs() as logs:
+        async with listener(echo) as port, serving(Gate(PRIVATE, Network(connect=connect))) as gate:
+            for _ in range(3):
+                assert await answer_of(gate, "127.0.0.1", 1) is HTTPStatus.BAD_GATEWAY
+            assert "unexpected KeyError: 'a table of routes'" in gate.why_blocked("127.0.0.1")
+            assert await answer_of(gate, "127.0.0.1", port) is HTTPStatus.OK
+    assert [(line["event"], line["error"]) for line in logs] == [("connection_failed", "KeyError: 'a table of routes'")]
 
 
 async def test_a_slow_reader_holds_a_buffer_and_loses_nothing() -> None:

@@ -3,7 +3,7 @@ proves that it works and shows the gate's password; then to a private one, which
 """
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -12,12 +12,14 @@ from playwright.async_api import Page
 
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.chromium.interception import Interception
 from browser_workers.chromium.session import PlaywrightSession
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
 from tests.support.browsers.local_site import LocalSite, Reply, local_site
+from tests.support.browsers.other_chromium import other_chromium
 from tests.support.browsers.staged_network import PUBLIC_NETWORKS, StagedNetwork
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -73,6 +75,8 @@ WAYS = {
     " (await navigator.serviceWorker.ready).active.postMessage(url) }",
     "blob-worker": "url => { new Worker(URL.createObjectURL(new Blob([`fetch('${url}', {mode: 'no-cors'})`]))) }",
 }
+UNLED = {"socket", "beacon", "fetch-that-stays"}
+"""They follow no redirect: a WebSocket never, the others not where Playwright intercepts."""
 REDIRECTS = tuple(range(5))
 HINTS = {
     "preconnect": f"url => ({ELEMENT})('link', {{rel: 'preconnect', href: url}})",
@@ -175,6 +179,58 @@ async def test_no_way_leads_to_a_private_site(staged: Staged, way: str) -> None:
     await staged.until(lambda: bool(staged.session.reach.why_blocked(f"{way}.private.example")))
     assert "browser_config.private_hosts has" in staged.session.reach.why_blocked(f"{way}.private.example")
     assert staged.neighbour.asked == []
+
+
+@pytest.fixture(scope="module")
+async def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Staged]:
+    """An episode in a browser of somebody else's that cannot reach the gate; every host is on loopback, and its own is too."""
+
+    async def no(*_: object) -> bool:
+        return False
+
+    async with AsyncExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr("browser_workers.chromium.process.remote._reaches_gates", no)
+        neighbour = await stack.enter_async_context(local_site({}))
+        leading = {
+            f"/to-{way}": Reply(
+                status="307 Redirect",
+                headers={
+                    "location": f"http://to-{way}.localhost:{neighbour.port}/{way}",
+                    "access-control-allow-origin": "*",
+                },
+            )
+            for way in WAYS
+        }
+        site = await stack.enter_async_context(local_site(PAGES | leading))
+        _, address = await stack.enter_async_context(other_chromium(tmp_path_factory.mktemp("profile")))
+        config = BrowserConfig(viewport_width=400, viewport_height=300, cdp_url=address)
+        browser = await stack.enter_async_context(PlaywrightBrowser(config, EnvConfig()))
+        opening = Opening(url=f"http://localhost:{site.port}/", quiet_s=0.0)
+        session = await stack.enter_async_context(browser.session(opening))
+        assert not (await session.open()).navigation_error
+        assert isinstance(session.reach, Interception)
+        yield Staged(session, StagedNetwork({}, served={}), site, neighbour)
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
+async def test_no_way_leads_to_a_private_site_from_a_browser_elsewhere(elsewhere: Staged, way: str) -> None:
+    own = f"localhost:{elsewhere.site.port}"
+    await elsewhere.asks(WAYS[way], own, f"{way}-own")
+    await elsewhere.until(lambda: elsewhere.site.num_asked(f"/{way}-own") > 0)
+    await elsewhere.asks(WAYS[way], f"{way}.localhost:{elsewhere.neighbour.port}", way)
+    await elsewhere.until(lambda: bool(elsewhere.session.reach.why_blocked(f"{way}.localhost")))
+    if way not in UNLED:
+        await elsewhere.asks(WAYS[way], own, f"to-{way}")
+        await elsewhere.until(lambda: bool(elsewhere.session.reach.why_blocked(f"to-{way}.localhost")))
+    assert elsewhere.neighbour.asked == []
+
+
+async def test_no_redirect_of_a_document_leads_there_from_a_browser_elsewhere(elsewhere: Staged) -> None:
+    to = f"http://localhost:{elsewhere.site.port}/to-fetch"
+    performed = await elsewhere.session.perform(Action(kind=ActionKind.NAVIGATE, text=to))
+    assert "browser_config.private_hosts has" in performed.navigation_error
+    assert elsewhere.neighbour.asked == []
+    await elsewhere.page.goto(f"http://localhost:{elsewhere.site.port}/")
 
 
 @pytest.mark.parametrize("number", REDIRECTS)

@@ -11,6 +11,7 @@ import pytest
 from ops.processes.role_process import millrace_environment
 from tests.deadlines import HANGS_S
 from tests.support.agents.loopback_hub import COMMIT, LoopbackHub, loopback_hub
+from tests.support.closed_port import closed_port
 
 pytestmark = [pytest.mark.integration]
 NAME = "someone/a-model"
@@ -130,12 +131,12 @@ def test_what_cannot_be_had_is_said_with_what_to_do(tmp_path: Path, name: str, h
 
 
 def test_a_hub_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with loopback_hub(LoopbackHub(NAME, FILES)) as hub:
-        pass
-    done = asked(hub, tmp_path)
+    with closed_port() as port:
+        hub = LoopbackHub(NAME, FILES, url=f"http://127.0.0.1:{port}")
+        done = asked(hub, tmp_path)
+        offline = asked(hub, tmp_path, HF_HUB_OFFLINE="1")
     assert f"said: {hub.url} cannot be reached (" in done.stderr
     assert "name a mirror with HF_ENDPOINT" in done.stderr
-    offline = asked(hub, tmp_path, HF_HUB_OFFLINE="1")
     assert "HF_HUB_OFFLINE forbids to fetch it" in offline.stderr
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.async_api import Page
 
-from browser_workers.browser import Opening
+from browser_workers.browser import Opening, Performed
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from schemas.browser_config import BrowserConfig
@@ -92,8 +92,9 @@ async def pair(site: LocalSite) -> AsyncIterator[tuple[PlaywrightSession, Playwr
         browser.session(opening) as one,
         browser.session(opening) as another,
     ):
-        await one.open()
-        await another.open()
+        for session in (one, another):
+            assert await session.open() == Performed(num_documents=1)
+            assert first_page(session).url == opening.url
         yield one, another
 
 

@@ -4,16 +4,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
-import anyio
 import pytest
 
 from bus.background import background
+from ops.monitor.alerts.alert import Condition
 from ops.monitor.watch import monitoring
 from ops.simulation.broken_weights import broken_weights
-from schemas.ids import WorkerId
 from schemas.messages import Checkpoint, Role, ServedVersion, ServingState
 from tests.deadlines import HANGS_S
 from tests.support.drills.simulated_run import SimulatedRun, simulated_run
+from tests.support.polling import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(1800)]
 _NUM_VERSIONS, _BATCH = 6, 10
@@ -77,12 +77,17 @@ async def test_a_policy_whose_weights_stay_broken_is_named_and_waited_for_by_nob
             stack.enter_context(broken_weights(tmp_path / "run", "policy-1"))
             async with monitoring(run.bus, run.subjects, run.config) as watch:
                 await run.play(HANGS_S)
-                with anyio.fail_after(HANGS_S):
-                    await watch.wait_until(
-                        lambda state: (said := state.policies.of(WorkerId("policy-1"))) is not None and is_unable(said)
-                    )
-                (alert,) = [each.condition for each in watch.conditions_now() if each.condition.key.kind == "policy_behind"]
+                alerts: list[Condition] = []
+
+                async def is_named() -> bool:
+                    alerts[:] = [
+                        each.condition for each in watch.conditions_now() if each.condition.key.kind == "policy_behind"
+                    ]
+                    return bool(alerts)
+
+                await until(is_named)
             await require_fresh(run, mode)
+    (alert,) = alerts
     assert alert.key.subject == "policy-1"
     assert "policy-1 cannot load version" in alert.sentence
     assert "does not match its hash" in alert.sentence

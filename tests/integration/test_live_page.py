@@ -61,7 +61,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def world(tmp_path: Path, browser: Browser) -> AsyncIterator[World]:
-    bounds = replace(CONFIG.monitor_config, raise_after_s=0.1, missing_s=0.1)
+    bounds = replace(CONFIG.monitor_config, raise_after_s=0.1, missing_s=0.1, ended_cell_s=HANGS_S)
     async with (
         running_run(tmp_path) as bus,
         monitoring(bus, SUBJECTS, replace(CONFIG, monitor_config=bounds)) as watch,

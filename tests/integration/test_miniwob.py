@@ -21,6 +21,7 @@ from schemas.env_config import EnvConfig
 from schemas.errors import PageFailed
 from schemas.messages import Action, ActionKind, Observation, Outcome, Task, Verdict
 from tests import builders
+from tests.deadlines import HANGS_S
 from tests.support.browsers.page_plays import judged, playing
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -49,7 +50,8 @@ def environment(view: View) -> EnvironmentState:
     return view.state.environment
 
 
-async def test_pages_start(browser: PlaywrightBrowser) -> None:
+async def test_pages_start(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_workers.chromium.page_stability._TRAFFIC_CAP_S", HANGS_S)
     pages = SUITE.pages[_PAGES]
     views: dict[str, View] = {}
     waiting = iter(pages)
@@ -129,8 +131,11 @@ async def test_a_page_has_no_time_limit_but_the_one_that_is_asked_for(browser: P
         assert await session.page_values(["core.EPISODE_MAX_TIME"]) == (str(2**31 - 1),)
     async with browser.session(SUITE.resolve("click-test", "seed=1&limit_s=1")) as session:
         await session.open()
-        await session.perform(Action(kind=ActionKind.WAIT, seconds=1.2))
-        state = (await session.state()).environment
+        with anyio.fail_after(HANGS_S):
+            state = (await session.state()).environment
+            while state is not None and not state.done:
+                await session.perform(Action(kind=ActionKind.WAIT, seconds=0.5))
+                state = (await session.state()).environment
     assert state is not None
     assert (state.done, state.reward) == (True, -1.0)
 

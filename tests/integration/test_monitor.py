@@ -8,17 +8,20 @@ import termios
 import time
 import urllib.request
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import pytest
+from anyio.abc import Process
 from prometheus_client.parser import text_string_to_metric_families
 
 from bus import chain
 from bus.access import Access
+from bus.background import background
 from bus.jetstream import connect
 from bus.ports import Record
 from bus.presence import presence
@@ -53,9 +56,10 @@ class World(LiveRun):
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[MonitorWatch]:
         address = address_of(self.folder / "server", role=Access.MONITOR)
+        bounds = replace(CONFIG.monitor_config, ended_cell_s=HANGS_S)
         async with (
             connect(address, SUBJECTS, CONFIG.bus_config, name="monitor") as bus,
-            monitoring(bus, SUBJECTS, CONFIG, disk=self.folder) as watch,
+            monitoring(bus, SUBJECTS, replace(CONFIG, monitor_config=bounds), disk=self.folder) as watch,
         ):
             yield watch
 
@@ -192,17 +196,35 @@ async def test_offers_to_a_worker_that_has_gone_are_declined_at_once(world: Worl
             assert not await world.bus.offer(SUBJECTS.wake(WorkerId("gone")), wake, timeout_s=10 * HANGS_S)
 
 
+@asynccontextmanager
+async def serving(world: World, *options: str) -> AsyncIterator[tuple[Process, int, str]]:
+    """A monitor, the port that these options end with, and its first line. A port that was taken meanwhile is drawn again."""
+    said = ""
+    while not said:
+        port = free_port()
+        command = millrace_command(["monitor", "--run-dir", str(world.folder), *options, str(port)])
+        async with await anyio.open_process(command, env=millrace_environment()) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            try:
+                with anyio.fail_after(HANGS_S), suppress(anyio.EndOfStream):
+                    while "\n" not in said:
+                        said += (await process.stdout.receive()).decode()
+                if said:
+                    yield process, port, said
+                else:
+                    wrong = b"".join([part async for part in process.stderr]).decode()
+                    assert f"port {port} of 127.0.0.1 cannot be used" in wrong, wrong
+            finally:
+                if process.returncode is None:
+                    process.kill()
+
+
 async def test_prometheus_scrapes_a_monitor(world: World) -> None:
     await world.admit("queued")
-    port = free_port()
-    command = millrace_command(["monitor", "--run-dir", str(world.folder), "--prometheus", str(port)])
-    async with await anyio.open_process(command, env=millrace_environment()) as process:
-        assert process.stdout is not None
-        said = b""
-        while b"\n" not in said:
-            said += await process.stdout.receive()
+    async with serving(world, "--prometheus") as (process, port, said):
         url = f"http://127.0.0.1:{port}/metrics"
-        assert url in said.decode()
+        assert url in said
         page = await anyio.to_thread.run_sync(scrape, url)
         process.terminate()
         assert await process.wait() == 0
@@ -242,26 +264,18 @@ async def test_the_page_is_served_with_metrics_beside_it(world: World) -> None:
     played = await play(world.bus, task("played"))
     await world.judge(played)
     await world.admit("queued")
-    port = free_port()
-    command = millrace_command(["monitor", "--run-dir", str(world.folder), "--web", "--port", str(port)])
-    async with await anyio.open_process(command, env=millrace_environment()) as process:
-        try:
-            assert process.stdout is not None
-            with anyio.fail_after(HANGS_S):
-                url = (await process.stdout.receive()).decode().split()[0]
-            assert url == f"http://127.0.0.1:{port}/"
-            assert "live.js" in await anyio.to_thread.run_sync(scrape, url)
-            page = await anyio.to_thread.run_sync(scrape, f"{url}metrics")
-            assert {"millrace_server_up", "millrace_episodes"} <= {one.name for one in text_string_to_metric_families(page)}
-            # The monitor's key reads finished episodes too.
-            assert RUBRIC in await anyio.to_thread.run_sync(scrape, f"{url}api/episodes/{played.episode}")
-            assert "queued-m0" in await anyio.to_thread.run_sync(first_queued, f"{url}api/live")
-            process.send_signal(signal.SIGINT)
-            with anyio.fail_after(HANGS_S):
-                assert await process.wait() == 130
-        finally:
-            if process.returncode is None:
-                process.kill()
+    async with serving(world, "--web", "--port") as (process, port, said):
+        url = said.split()[0]
+        assert url == f"http://127.0.0.1:{port}/"
+        assert "live.js" in await anyio.to_thread.run_sync(scrape, url)
+        page = await anyio.to_thread.run_sync(scrape, f"{url}metrics")
+        assert {"millrace_server_up", "millrace_episodes"} <= {one.name for one in text_string_to_metric_families(page)}
+        # The monitor's key reads finished episodes too.
+        assert RUBRIC in await anyio.to_thread.run_sync(scrape, f"{url}api/episodes/{played.episode}")
+        assert "queued-m0" in await anyio.to_thread.run_sync(first_queued, f"{url}api/live")
+        process.send_signal(signal.SIGINT)
+        with anyio.fail_after(HANGS_S):
+            assert await process.wait() == 130
 
 
 def first_queued(url: str) -> str:
@@ -291,7 +305,8 @@ async def test_keys_change_the_view_and_quit(world: World) -> None:
             await shown(ours, b"what, and what to do")
             os.write(ours, b"q")
             with anyio.fail_after(HANGS_S):
-                assert await process.wait() == 0
+                async with background(partial(read_on, ours)):
+                    assert await process.wait() == 0
         assert termios.tcgetattr(theirs) == before
     finally:
         os.close(ours)
@@ -305,6 +320,13 @@ async def shown(terminal: int, text: bytes) -> None:
         while text not in seen:
             await anyio.wait_readable(terminal)
             seen += os.read(terminal, 65536)
+
+
+async def read_on(terminal: int) -> None:
+    """Whoever writes to a terminal that nobody reads waits when it is full."""
+    while True:
+        await anyio.wait_readable(terminal)
+        os.read(terminal, 65536)
 
 
 async def printed(world: World, *options: str) -> str:

@@ -2,11 +2,13 @@
 
 import re
 import socket
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
+import structlog
 import yaml
 from anyio.abc import TaskGroup
 
@@ -104,11 +106,21 @@ async def test_workers_find_a_server_by_its_file_and_follow_it(tmp_path: Path, m
         address = address_for(folder, config.bus_config, "trainer")
         assert address.server_name == "cpu-1"
         assert address.url.startswith("tls://127.0.0.1:")
-        async with connect(address, SUBJECTS, config.bus_config, name="trainer") as bus:
+        async with connect(address, SUBJECTS, replace(config.bus_config, request_timeout_s=HANGS_S), name="trainer") as bus:
             assert await append(bus, 0) == 1
             await started.end()
             other_machine(server_folder(tmp_path / "cluster", "cpu-1"))
-            started = Started(file, nodes)
+            certificates, away = tmp_path / "cluster/ca.pem", tmp_path / "away.pem"
+            certificates.rename(away)
+            with structlog.testing.capture_logs() as logs:
+
+                async def tried_without_certificates() -> bool:
+                    tries = [log for log in logs if log["event"] == "bus_client_replaced"]
+                    return any("certificates" in log["reason"] for log in tries)
+
+                started = Started(file, nodes)
+                await until(tried_without_certificates)
+            away.rename(certificates)
             with anyio.fail_after(HANGS_S):
                 assert await append(bus, 1) == 2
         assert address_for(folder, config.bus_config, "trainer") != address

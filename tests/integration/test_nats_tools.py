@@ -21,6 +21,7 @@ from schemas.messages import Role
 from tests.builders import RUN, WORKER
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
+from tests.support.polling import until
 from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -35,7 +36,12 @@ async def tool(server: Path, seed: str, *, inbox_prefix: str) -> AsyncIterator[t
         refusals.append(str(error))
 
     client = await nats.connect(
-        address_of(server).url, nkeys_seed_str=seed, inbox_prefix=inbox_prefix, error_cb=note, allow_reconnect=False
+        address_of(server).url,
+        nkeys_seed_str=seed,
+        inbox_prefix=inbox_prefix,
+        error_cb=note,
+        allow_reconnect=False,
+        connect_timeout=int(HANGS_S),
     )
     try:
         yield client, refusals
@@ -71,7 +77,12 @@ async def test_the_monitors_key_lists_services_streams_and_consumers(tmp_path: P
         async with tool(server, seed, inbox_prefix="_INBOX") as (client, refusals):
             with pytest.raises(nats.errors.TimeoutError):
                 await client.request("$SRV.PING", b"", timeout=1.0)
-            assert any("permissions violation for subscription" in each for each in refusals), "why the prefix is documented"
+
+            async def refused() -> bool:
+                """Why the prefix is documented."""
+                return any("permissions violation for subscription" in each for each in refusals)
+
+            await until(refused)
 
 
 async def test_surveyor_reads_the_server_with_the_systems_key(tmp_path: Path) -> None:

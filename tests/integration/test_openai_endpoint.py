@@ -246,7 +246,7 @@ async def test_no_temperature_is_sent_when_there_is_none() -> None:
     ids=["500", "429", "503", "reset", "hang", "html", "html as answer", "broken", "408", "409"],
 )  # fmt: skip
 async def test_what_may_yet_succeed_is_asked_again(failure: Reply) -> None:
-    async with _opened(in_turn(failure, says("yes")), timeout_s=1.0 if failure == HANG else 20.0) as (scripted, endpoint):
+    async with _opened(in_turn(failure, says("yes")), timeout_s=5.0 if failure == HANG else HANGS_S) as (scripted, endpoint):
         answer = await _ask(endpoint)
         assert endpoint.waiting == ""
     assert (answer.text, answer.num_failures, len(scripted.requests)) == ("yes", 1, 2)
@@ -292,7 +292,7 @@ async def test_nothing_that_an_endpoint_says_closes_it_for_good() -> None:
     async with _opened(lambda _: rate_limited("1e12"), patience_s=0.05) as (_, endpoint):
         with pytest.raises(NoVerdict, match="429"):
             await _ask(endpoint)
-        assert re.search(r"closed for (3600|3599) s", endpoint.waiting)
+        assert re.search(r"closed for 3[56]\d\d s", endpoint.waiting)
 
 
 async def test_a_reply_without_bounds_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from agents.engine import ChatMessage, GenerationRequest
 from agents.openai_engine import OpenAIEngine
-from schemas.errors import ConfigurationError, PolicyError, PromptTooLong
+from schemas.errors import ConfigurationError, Disposition, PolicyError, PromptRefused, PromptTooLong
 from schemas.messages import Screenshot, TokenUsage
 from schemas.policy_config import PolicyConfig
 from tests import builders
-from tests.support.judging.endpoint_replies import HANG, Reply, Sent, failed, no_choices, says
+from tests.deadlines import HANGS_S
+from tests.support.judging.endpoint_replies import HANG, Reply, Sent, failed, in_turn, no_choices, refused_by_filter, says
 from tests.support.judging.endpoint_requests import Asked
 from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
@@ -41,7 +42,7 @@ def _answers(body: dict[str, object]) -> Sent:
     return Sent(200, json.dumps(body).encode())
 
 
-def _engine(endpoint: ScriptedEndpoint, timeout_s: float = 5.0) -> OpenAIEngine:
+def _engine(endpoint: ScriptedEndpoint, timeout_s: float = HANGS_S) -> OpenAIEngine:
     policy = PolicyConfig(
         engine="openai", base_model="m", base_url=endpoint.base_url, api_key_env_var="TEST_KEY", vllm_timeout=timeout_s
     )
@@ -93,12 +94,13 @@ async def test_hidden_tokens_are_counted_by_the_endpoint(counted: dict[str, obje
         assert (await engine.generate(REQUEST)).usage == usage
 
 
-async def test_an_endpoint_without_logprobs_is_asked_once() -> None:
+@pytest.mark.parametrize("status", [400, 422])
+async def test_an_endpoint_without_logprobs_is_asked_once(status: int) -> None:
     asked_for: list[bool] = []
 
     def script(asked: Asked) -> Reply:
         asked_for.append("logprobs" in asked.body)
-        return failed(400, message="logprobs unsupported") if asked_for[-1] else says("Action: x")
+        return failed(status, message="logprobs unsupported") if asked_for[-1] else says("Action: x")
 
     async with scripted_endpoint(script) as endpoint, _engine(endpoint) as engine:
         assert (await engine.generate(REQUEST)).logprobs == ()
@@ -128,11 +130,48 @@ async def test_what_is_too_long_for_the_endpoint_is_asked_again_with_fewer_round
     assert asked_for == [4, 3, 2, 4, 3]
 
 
-@pytest.mark.parametrize("status", [400, 429, 500, 503])
+async def test_a_filtered_prompt_says_nothing_of_logprobs() -> None:
+    replies: list[Reply] = [refused_by_filter(), _answers(ANSWER)]
+    async with scripted_endpoint(in_turn(*replies)) as endpoint, _engine(endpoint) as engine:
+        with pytest.raises(PromptRefused):
+            await engine.generate(REQUEST)
+        assert (await engine.generate(REQUEST)).logprobs == (-0.25,)
+
+
+REFUSED = {
+    "filtered": refused_by_filter(),
+    "against the policy": failed(403, code="content_policy_violation"),
+    "bad": failed(400),
+    "too large": failed(413),
+    "not understood": failed(422),
+}
+
+
+@pytest.mark.parametrize("reply", REFUSED.values(), ids=REFUSED)
+async def test_a_prompt_that_the_endpoint_does_not_take_is_refused_for_good(reply: Reply) -> None:
+    async with scripted_endpoint(lambda _: reply) as endpoint, _engine(endpoint) as engine:
+        with pytest.raises(PromptRefused, match=r"\(model 'm'\) refuses step 0 of train-r0000-t1-m0: ") as refused:
+            await engine.generate(REQUEST)
+    assert refused.value.disposition is Disposition.REJECT
+
+
+async def test_what_is_forbidden_to_a_key_that_was_answered_is_the_prompt() -> None:
+    replies: list[Reply] = [failed(403), _answers(ANSWER), failed(403, message="flagged"), _answers(ANSWER)]
+    async with scripted_endpoint(in_turn(*replies)) as endpoint, _engine(endpoint) as engine:
+        with pytest.raises(ConfigurationError, match="TEST_KEY"):
+            await engine.generate(REQUEST)
+        await engine.generate(REQUEST)
+        with pytest.raises(PromptRefused, match="flagged"):
+            await engine.generate(REQUEST)
+        await engine.generate(REQUEST)
+
+
+@pytest.mark.parametrize("status", [402, 408, 409, 429, 500, 503])
 async def test_failures_are_tried_again(status: int) -> None:
     async with scripted_endpoint(lambda _: failed(status)) as endpoint, _engine(endpoint) as engine:
-        with pytest.raises(PolicyError, match="gave no answer"):
+        with pytest.raises(PolicyError, match="gave no answer") as met:
             await engine.generate(REQUEST)
+    assert met.value.disposition is Disposition.RETRY
 
 
 async def test_an_answer_without_choices_is_an_error() -> None:
@@ -150,6 +189,13 @@ async def test_a_silent_endpoint_times_out() -> None:
 @pytest.mark.parametrize("status", [401, 403, 404])
 async def test_a_wrong_key_or_model_is_the_users_to_mend(status: int) -> None:
     async with scripted_endpoint(lambda _: failed(status)) as endpoint, _engine(endpoint) as engine:
+        with pytest.raises(ConfigurationError, match="TEST_KEY"):
+            await engine.generate(REQUEST)
+
+
+async def test_a_key_that_google_does_not_know_is_no_fault_of_the_prompt() -> None:
+    body = [{"error": {"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}}]
+    async with scripted_endpoint(lambda _: Sent(400, json.dumps(body).encode())) as endpoint, _engine(endpoint) as engine:
         with pytest.raises(ConfigurationError, match="TEST_KEY"):
             await engine.generate(REQUEST)
 

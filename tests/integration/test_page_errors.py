@@ -7,7 +7,7 @@ import pytest
 
 from browser_workers.browser import Opening
 from browser_workers.chromium.browser import PlaywrightBrowser
-from browser_workers.chromium.page_errors import MOST
+from browser_workers.chromium.page_errors import MOST, MOST_SAID
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
 from schemas.browser_config import BrowserConfig
@@ -69,11 +69,19 @@ async def test_an_error_is_told_until_the_next_action_and_then_no_more(browser: 
 
 
 async def test_what_is_kept_is_bounded(browser: PlaywrightBrowser) -> None:
-    async with on(browser, "for (let i = 0; i < 500; i++) console.error(i + 'x'.repeat(100000))") as session:
+    async with on(browser, "for (let i = 0; i < 500; i++) console.error(i + 'x'.repeat(10000))") as session:
         told = (await session.view()).page_errors
     assert len(told) == MOST + 1
     assert told[-1].startswith("and others (")
     assert max(map(len, told)) < 300
+
+
+async def test_a_console_that_was_too_loud_is_heard_again_after_the_next_action(browser: PlaywrightBrowser) -> None:
+    loud = f"for (let i = 0; i < {MOST_SAID}; i++) console.log(i, i); setTimeout(() => console.error('unheard'), 100)"
+    async with on(browser, loud, "console.error('heard')") as session:
+        assert (await session.view()).page_errors == ("and others",)
+        await session.perform(CLICK)
+        assert (await session.view()).page_errors == ("console: heard",)
 
 
 async def test_nothing_is_told_where_the_run_does_not_ask_for_it() -> None:

@@ -15,7 +15,7 @@ from bus.address import ServerAddress, inbox_of
 from bus.jetstream import connect
 from bus.jetstream.api import STREAM_NOT_FOUND, ApiError, Response, ask
 from bus.jetstream.calls import NoResponder
-from bus.jetstream.link import open_link
+from bus.jetstream.link import _REMEMBERED, Link, open_link
 from bus.ports import Offered
 from bus.server import address_of, nats_server
 from bus.server.keys import KeyRing, read_seed
@@ -28,6 +28,7 @@ from schemas.messages import Heartbeat, Role, StepWake
 from tests.builders import task
 from tests.deadlines import HANGS_S
 from tests.support.bus.permissions import CONFIG, OPERATIONS, ROLES, Operation
+from tests.support.polling import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 OTHER = replace(CONFIG, run=RunName("other"))
@@ -53,7 +54,9 @@ class Prober:
         async def note(error: Exception) -> None:
             self._refusals.append(str(error))
 
-        await self._client.connect(address.url, nkeys_seed_str=address.nkey_seed, error_cb=note, allow_reconnect=False)
+        await self._client.connect(
+            address.url, nkeys_seed_str=address.nkey_seed, error_cb=note, allow_reconnect=False, connect_timeout=int(HANGS_S)
+        )
 
     async def may(self, operation: Operation, reply: str) -> bool:
         """The server complains before it answers the flush."""
@@ -64,7 +67,7 @@ class Prober:
             heard = await self._client.subscribe(operation.subject)
             await heard.unsubscribe()
         for _ in range(2):  # the library's ping may overtake what it follows
-            await self._client.flush()
+            await self._client.flush(timeout=int(HANGS_S))
         assert all("permissions violation" in refusal for refusal in self._refusals), self._refusals
         return not self._refusals
 
@@ -130,6 +133,44 @@ async def test_a_refusal_is_told_at_once_and_not_asked_for_again(tmp_path: Path)
                 await link.request(SUBJECTS.checkpoint(PolicyVersion(1)), b"forged", timeout_s=10 * HANGS_S)
         # Requests that are allowed are not disturbed.
         await ask(link, f"STREAM.INFO.{SUBJECTS.judged}", None, Response, timeout_s=HANGS_S)
+
+
+async def test_what_is_refused_is_remembered_within_bounds_and_each_refusal_is_an_error_of_its_own(tmp_path: Path) -> None:
+    """A worker whose key is older than a message of its own tells it at every step."""
+    async with served(tmp_path), connect(address_of(tmp_path, role="judge"), SUBJECTS, CONFIG, name="judge") as bus:
+        beat = Heartbeat(role=Role.POLICY, worker=WorkerId("w"), state="working", at=1.0)
+        for number in range(2 * _REMEMBERED):
+            await bus.tell(SUBJECTS.heartbeat(Role.POLICY, WorkerId(f"w{number}")), beat)
+
+        async def all_refused() -> bool:
+            return SUBJECTS.heartbeat(Role.POLICY, WorkerId(f"w{2 * _REMEMBERED - 1}")) in bus._link._refused
+
+        await until(all_refused)
+        assert len(bus._link._refused) == _REMEMBERED
+        raised = []
+        for number in (-1, -1, -_REMEMBERED):
+            with pytest.raises(NotPermitted, match=r"not permitted publish on r\.heartbeat\.policy\.w") as refused:
+                await bus.tell(SUBJECTS.heartbeat(Role.POLICY, WorkerId(f"w{2 * _REMEMBERED + number}")), beat)
+            raised.append(refused.value)
+        assert len(set(map(id, raised))) == len(raised), "one that is raised again keeps every frame that it ever passed"
+
+
+async def test_requests_that_are_refused_together_fail_each_with_an_error_of_its_own(tmp_path: Path) -> None:
+    errors: list[NotPermitted] = []
+
+    async def ask_for(judge: Link) -> None:
+        with pytest.raises(NotPermitted) as refused:
+            await judge.request(SUBJECTS.checkpoint(PolicyVersion(1)), b"forged", timeout_s=HANGS_S)
+        errors.append(refused.value)
+
+    async with (
+        served(tmp_path),
+        open_link(address_of(tmp_path, role="judge"), "judge") as judge,
+        anyio.create_task_group() as group,
+    ):
+        for _ in range(3):
+            group.start_soon(ask_for, judge)
+    assert len(set(map(id, errors))) == 3
 
 
 async def test_listening_where_one_may_not_is_refused(tmp_path: Path) -> None:
@@ -226,6 +267,7 @@ async def test_a_key_that_others_may_read_or_that_is_missing_is_said_so(tmp_path
     (folder / "judge.seed").unlink()
     with pytest.raises(ConfigurationError, match=r"copy r/judge\.seed from the keys folder"):
         read_seed(folder, Access.JUDGE)
-    (folder / "trainer.seed").write_text("no seed")
-    with pytest.raises(ConfigurationError, match="holds no nkey seed"):
-        read_seed(folder, Access.TRAINER)
+    for content in (b"no seed", b"\xff\xfe"):
+        (folder / "trainer.seed").write_bytes(content)
+        with pytest.raises(ConfigurationError, match="holds no nkey seed"):
+            read_seed(folder, Access.TRAINER)

@@ -45,6 +45,8 @@ class Recorded:
                 return SiteResponse(LARGE, content_type="application/octet-stream")
             case "/late":
                 return SiteResponse(b"late", after_s=0.2)
+            case "/never":
+                return SiteResponse(b"never", after_s=HANGS_S)
             case "/breaks":
                 return SiteResponse(breaks_off=True)
             case "/fails":
@@ -131,7 +133,7 @@ async def test_a_visitor_that_leaves_before_the_answer_leaves_nothing_behind() -
 
         async def ask() -> None:
             with pytest.raises((http.client.HTTPException, OSError)):
-                await anyio.to_thread.run_sync(visitor.ask, "/late")
+                await anyio.to_thread.run_sync(visitor.ask, "/never")
 
         group.start_soon(ask)
         await site.is_asked.wait()

@@ -140,8 +140,9 @@ async def test_a_step_that_a_dead_policy_took_from_the_queue_goes_to_another(tmp
     assert ended.outcome is not Outcome.TIMED_OUT
 
 
-async def test_no_step_of_a_policy_that_is_there_is_begun_twice(tmp_path: Path) -> None:
+async def test_no_step_of_a_policy_that_is_there_is_begun_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its engine takes longer than anybody's patience with a silent one; another would be free."""
+    monkeypatch.setattr("browser_workers.asking._OFFER_S", HANGS_S)  # it answers each question, at once or late
     heard = list[Record]()
     async with world(tmp_path) as on, anyio.create_task_group() as group:
         await on.admit()

@@ -56,7 +56,10 @@ async def provided(
             await behind.stop_all()
 
 
-async def test_episodes_in_the_default_context_of_sessions_of_their_own(tmp_path: Path) -> None:
+async def test_episodes_in_the_default_context_of_sessions_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("browser_workers.chromium.windows._APPEARS_S", HANGS_S)
     async with provided(tmp_path, color_scheme="dark") as (provider, browser, _):
         for _ in range(2):
             async with browser.session(OPENING) as session:

@@ -15,6 +15,7 @@ from schemas.env_config import EnvConfig
 from tests.support.browsers.local_site import Reply, local_site
 from tests.support.browsers.scripted_proxy import Kind, scripted_proxy
 from tests.support.browsers.staged_network import StagedNetwork
+from tests.support.closed_port import closed_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 PUBLIC, OTHER = "93.184.215.14", "93.184.215.15"
@@ -89,10 +90,10 @@ async def test_a_wrong_password_is_told_and_the_next_episode_takes_another(kind:
 
 async def test_a_dead_proxy_is_told(tmp_path: Path) -> None:
     staged = StagedNetwork(NAMES, served={})
-    async with scripted_proxy("http", 9) as proxy:
-        pass
-    async with opened(configured(tmp_path, proxy.url), staged, "http://site.example/") as (_, performed):
-        assert f"the proxy http://127.0.0.1:{proxy.port} cannot be reached" in performed.navigation_error
+    with closed_port() as port:
+        proxied = configured(tmp_path, f"http://127.0.0.1:{port}")
+        async with opened(proxied, staged, "http://site.example/") as (_, performed):
+            assert f"the proxy http://127.0.0.1:{port} cannot be reached" in performed.navigation_error
 
 
 SAYS = """() => new Promise(told => navigator.geolocation.getCurrentPosition(

@@ -56,7 +56,7 @@ _OWN = {
         "feeder_config.stages={long: {from_version: 1, max_steps: 2, learning_rate: 5.0e-4}}",
     ),
     "async_webrl": ("env_config.train_tasks_rollout_size=16", "algorithm_config.warmup_steps=0"),
-    "webgym": ("env_config.train_tasks_rollout_size=8", "algorithm_config.warmup_steps=0"),
+    "webgym": ("env_config.train_tasks_rollout_size=16", "algorithm_config.warmup_steps=0"),
 }
 
 
@@ -151,11 +151,12 @@ async def _learn(recipe: str, base: Path, folder: Path, judge: str) -> list[dict
 
 
 async def _runs_to_its_end(recipe: str, base: Path, folder: Path) -> list[dict[str, Any]]:
-    """The metrics of its two versions, which were judged and learnt from."""
+    """The metrics of its two versions, which were judged and learnt from: the second from all that has succeeded by then."""
     async with scripted_endpoint(_judge()) as endpoint:
         rows = await _learn(recipe, base, folder, endpoint.base_url)
         num_asked = len(endpoint.requests)
-    assert all(row["samples"] > 0 and row["learning_rate"] > 0 for row in rows)
+    assert rows[-1]["samples"] > 0
+    assert rows[-1]["learning_rate"] > 0
     assert num_asked > 4
     final, began = (load_file(each / "model.safetensors") for each in (_version(folder / "run", 2), base))
     assert any(not final[name].equal(began[name]) for name in began)

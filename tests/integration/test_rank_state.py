@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -134,6 +135,7 @@ def test_under_zero_3_a_model_is_divided_as_it_is_read(tmp_path: Path) -> None:
 def without_room(base: Path, work: Path) -> None:
     """Rank 1 cannot write what it holds."""
     if os.environ["RANK"] != "0":
+        sys.dont_write_bytecode = True  # what is imported from now on would be cached cut off
         resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
         follow(settings=WITH_CRITIC)
         return

@@ -236,7 +236,7 @@ async def test_the_rubric_judge_asks_by_its_new_name_pauses_at_the_runs_limit_an
     label = "judge_config.label=again"
     async with (
         scripted_endpoint(say) as endpoint,
-        judging_run(tmp_path / "run", endpoint.base_url, "bus_config.judge_ack_wait_s=2.0") as (run, bus),
+        judging_run(tmp_path / "run", endpoint.base_url) as (run, bus),
     ):
         await write_all(bus, 4)
         with anyio.fail_after(HANGS_S):

@@ -1,8 +1,7 @@
 """A browser that somebody else runs: episodes in it, its end, its return, and what is left alone."""
 
-import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from browser_workers.chromium.process.remote import _reaches_gates, socket_addre
 from browser_workers.network.gate import Gate
 from browser_workers.providers.provider import Place
 from browser_workers.site import Documents
+from bus.server.ports import free_port
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.errors import BrowserLost
@@ -44,13 +44,6 @@ async def chromium(profile: Path, port: int = 0) -> AsyncIterator[tuple[anyio.ab
         yield process, urlsplit(address).port or 0
 
 
-def is_free(port: int) -> bool:
-    with socket.socket() as found, suppress(OSError):
-        found.bind(("127.0.0.1", port))
-        return True
-    return False
-
-
 def config(port: int, **changes: object) -> BrowserConfig:
     url = f"http://127.0.0.1:{port}"
     return BrowserConfig(viewport_width=400, viewport_height=300, cdp_url=url, **changes)  # type: ignore[arg-type]
@@ -66,8 +59,7 @@ async def play(browser: PlaywrightBrowser) -> None:
 
 
 async def test_killed_in_mid_episode_and_back_on_the_same_port(tmp_path: Path) -> None:
-    # Below the ports of outgoing connections, of which one might take it meanwhile.
-    port = next(port for port in range(21000, 32000) if is_free(port))
+    port = free_port()
     async with chromium(tmp_path / "one", port) as (process, _), PlaywrightBrowser(config(port), EnvConfig()) as browser:
         await play(browser)
         async with browser.session(OPENING) as session:
@@ -203,6 +195,31 @@ async def judged_by_address(browser: PlaywrightBrowser, site: LocalSite, neighbo
     assert neighbour.asked == []
 
 
+async def test_what_others_ask_for_there_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr("browser_workers.chromium.process.remote._reaches_gates", no)
+    async with local_site({"/": Reply(LINK)}) as neighbour, AsyncExitStack() as stack:
+        leads = Reply(status="302 Found", headers={"location": f"http://127.0.0.1:{neighbour.port}/"})
+        site = await stack.enter_async_context(local_site({"/": Reply(LINK), "/leads": leads}))
+        _, port = await stack.enter_async_context(chromium(tmp_path))
+        browser = await stack.enter_async_context(PlaywrightBrowser(config(port), EnvConfig()))
+        first = await stack.enter_async_context(browser.session(Opening(url=f"{site.origin}/", quiet_s=0.0)))
+        second = await stack.enter_async_context(browser.session(Opening(url=f"{neighbour.origin}/", quiet_s=0.0)))
+        for session in (first, second):
+            assert not (await session.open()).navigation_error
+        assert await first.context.pages[0].evaluate(FETCH, f"{site.origin}/leads") == "no"
+        playwright = await stack.enter_async_context(async_playwright())
+        theirs = await playwright.chromium.connect_over_cdp(f"http://127.0.0.1:{port}")
+        page = await (await theirs.new_context()).new_page()
+        await page.goto(f"{site.origin}/leads")
+        await page.evaluate("document.body.append(Object.assign(document.createElement('iframe'), {srcdoc: '<p>in it'}))")
+        await page.frame_locator("iframe").get_by_text("in it").wait_for()
+        for frame in page.frames:
+            assert await frame.evaluate(FETCH, f"{site.origin}/leads") == "reached"
+
+
 async def test_the_gate_is_found_out_of_reach_behind_a_tunnel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There, the browser's loopback is not this process's: what the gate calls its address leads nowhere."""
     monkeypatch.setattr(Gate, "proxy", property(lambda gate: f"http://127.0.0.9:{gate.port}"))
@@ -225,6 +242,7 @@ async def test_the_token_is_sent_and_shown_to_nobody(
         # It fails when the patience is over. On a busy machine the driver alone may take longer than the first.
         for patience_s in (5.0, 30.0, HANGS_S):
             monkeypatch.setattr("browser_workers.chromium.instances.START_S", patience_s)
+            service.asked.clear()
             async with PlaywrightBrowser(settings, EnvConfig()) as browser:
                 with pytest.raises(BrowserLost) as lost:
                     async with browser.session(OPENING):

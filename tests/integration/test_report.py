@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bus.blocklist import site_of
 from bus.jetstream import JetStreamBus
 from ops.analysis.report.reporting import report_on
 from ops.analysis.report.selection import Selection
 from schemas.messages import Judgement, Observation, Split, StepRequest, Task, Verdict
+from schemas.site import site_of
 from tests.contract.backends import SUBJECTS
 from tests.support.runs import archive_world
 from tests.support.runs.reported_world import OTHER, RUBRIC, fill

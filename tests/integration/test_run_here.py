@@ -1,12 +1,20 @@
 """`millrace run`: a run of simulated browsers from nothing to its end in one command, and on from where it was killed."""
 
+import json
+import socket
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 
+from bus.server import server_process
+from ops.config.loading import load_config
+from ops.processes import local_roles
 from ops.processes.role_process import millrace_command, millrace_environment
+from ops.run.folder import RunFolder
 from ops.simulation.material import ensure_task_file
+from schemas.errors import ConfigurationError
 from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -75,3 +83,64 @@ async def test_a_model_that_cannot_be_had_or_trained_is_said_before_there_is_a_r
     assert done.returncode == 78
     assert said.format(folder=tmp_path) in done.stderr.decode()
     assert not (tmp_path / "run").exists()
+
+
+async def test_so_is_a_reference_that_cannot_be_had(tmp_path: Path) -> None:
+    for folder, kind in (("policy", "qwen3_vl"), ("reference", "llava")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "config.json").write_text(json.dumps({"model_type": kind}))
+    for named, said in (
+        ("mistyped", "objective_config.reference_model is '{folder}/mistyped': write the path of a model folder"),
+        ("reference", "a model of type 'llava' cannot be trained here"),
+    ):
+        given = [*arguments(tmp_path / "run"), "objective=grpo", "objective_config.kl_loss_coef=0.1"]
+        given += [f"policy_config.base_model={tmp_path}/policy", f"objective_config.reference_model={tmp_path}/{named}"]
+        with anyio.fail_after(HANGS_S):
+            done = await anyio.run_process(
+                millrace_command([*given, "policy_config.engine=vllm"]), env=millrace_environment(), check=False
+            )
+        assert done.returncode == 78
+        assert said.format(folder=tmp_path) in done.stderr.decode()
+        assert not (tmp_path / "run").exists()
+
+
+async def test_a_second_run_in_a_folder_is_refused_before_anything_of_it_starts(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    endless = [*arguments(folder), "feeder_config.num_iterations=1000000"]
+    command = millrace_command(endless)
+    with (tmp_path / "first.out").open("wb") as output, anyio.fail_after(HANGS_S):
+        first = await anyio.open_process(command, env=millrace_environment(), stdout=output, stderr=output)
+        try:
+            while not (folder / "logs" / "feeder-1.log").exists():
+                assert first.returncode is None, (tmp_path / "first.out").read_text()
+                await anyio.sleep(0.1)
+            for again in (endless, ["run", "--run-dir", str(folder)]):
+                refused = await anyio.run_process(millrace_command(again), env=millrace_environment(), check=False)
+                assert refused.returncode == 78
+                said = f"millrace: {folder} is in use: process {first.pid} on {socket.gethostname()} keeps its roles running"
+                assert refused.stderr.decode().startswith(said)
+            first.terminate()
+            assert await first.wait() == 0, (tmp_path / "first.out").read_text()
+        finally:
+            with suppress(ProcessLookupError):
+                first.kill()
+    for log in (folder / "logs").glob("*-1.log"):
+        assert log.read_text().count('"event": "joined"') <= 1, log.name
+
+
+async def test_a_server_that_somebody_else_runs_is_not_taken_for_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_roles, "_ENDING_S", 0.0)
+    folder = RunFolder(tmp_path / "run")
+    config = load_config("simulation", [f"save_path={folder.path}", f"data_path={folder.path}"])
+    folder.create(config, needed_bytes=0)
+    async with (
+        server_process(folder.server, [config.bus_config], lasting=True),
+        local_roles.local_roles(folder) as roles,
+    ):
+        with pytest.raises(ConfigurationError, match=f"another process runs the server of {folder.path}"):
+            await roles.serve(config)
+        assert roles.supervisor.statuses == ()
+    async with local_roles.local_roles(folder) as roles:
+        await roles.serve(config)

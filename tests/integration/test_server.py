@@ -5,7 +5,7 @@ import signal
 import stat
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,9 +23,10 @@ from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.jetstream.api import Response, StreamInfo, ask
 from bus.jetstream.lease import Claim
 from bus.ports import Expect, Inbox
-from bus.server import ServerProcess, address_of, nats_server, server_process
+from bus.server import ServerProcess, address_of, is_served, lock, nats_server, server_process
 from bus.settlement import settle
 from bus.topology import shared_queues, step_queue, streams, task_queue
+from ops.processes.role_process import millrace_environment
 from schemas.errors import BusUnavailable, ConfigurationError, NotPermitted, StreamFull
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Split, StepWake, Task
@@ -33,6 +34,7 @@ from tests.builders import WORKER, checkpoint, observation, task
 from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 from tests.deadlines import HANGS_S
 from tests.support.bus.leases import renewed_often
+from tests.support.closed_port import closed_port
 from tests.support.polling import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -135,7 +137,7 @@ async def test_appends_and_tails_go_on_through_kills(tmp_path: Path) -> None:
 
 async def test_work_goes_on_through_kills(tmp_path: Path) -> None:
     num_tasks = 300
-    queue = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
+    queue = task_queue(SUBJECTS, replace(CONFIG, task_ack_wait_s=15.0), Split.TRAIN)
     async with restarting(tmp_path) as (server, bus):
         handled, results, all_done = Tally(), set[str](), anyio.Event()
 
@@ -331,6 +333,64 @@ async def test_a_second_server_in_one_folder_is_refused(tmp_path: Path) -> None:
                 pass
 
 
+async def test_the_run_s_own_server_waits_for_one_that_runs_for_a_reader_s_while(tmp_path: Path) -> None:
+    ready = anyio.Event()
+
+    async def serve() -> None:
+        async with server_process(tmp_path, lasting=True):
+            ready.set()
+            await anyio.sleep_forever()
+
+    async def waits() -> bool:
+        return any(log["event"] == "server_awaits_its_turn" for log in logs)
+
+    async def refused(*, lasting: bool) -> None:
+        with pytest.raises(ConfigurationError, match="running already"):
+            async with server_process(tmp_path, lasting=lasting):
+                pytest.fail("one is there")
+
+    with structlog.testing.capture_logs() as logs, anyio.fail_after(HANGS_S):
+        async with anyio.create_task_group() as group:
+            async with nats_server(tmp_path) as address:
+                group.start_soon(serve)
+                await until(waits)
+                await refused(lasting=True)
+                assert not ready.is_set()
+            await ready.wait()
+            await refused(lasting=True)
+            await refused(lasting=False)
+            async with connect(address, SUBJECTS, CONFIG, name="test"):
+                group.cancel_scope.cancel()
+    assert [log["event"] for log in logs].count("server_awaits_its_turn") == 1
+
+
+async def test_a_reader_whose_server_was_killed_gets_the_run_s_own(tmp_path: Path) -> None:
+    async with nats_server(tmp_path) as address, connect(address, SUBJECTS, CONFIG, name="reader") as bus:
+        await create_topology(bus, streams(SUBJECTS, CONFIG), ())
+        (server,) = (child for child in psutil.Process().children() if str(tmp_path / "nats.conf") in child.cmdline())
+        server.kill()
+        with anyio.fail_after(HANGS_S):
+            async with server_process(tmp_path, lasting=True):
+                assert await bus.last_seq(SUBJECTS.checkpoints) == 0
+
+
+async def test_whoever_only_looks_whether_a_folder_is_served_keeps_nobody_from_serving_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as looking:
+
+        async def rounds(*_: object, **__: object) -> AsyncIterator[int]:
+            yield 0
+            looking.close()
+            yield 1
+
+        looking.enter_context(lock._lock(tmp_path / "nats.lock"))
+        monkeypatch.setattr(lock, "Tries", rounds)
+        async with nats_server(tmp_path):
+            assert is_served(tmp_path)
+    assert not is_served(tmp_path)
+
+
 async def test_a_taken_port_is_said_so(tmp_path: Path) -> None:
     async with nats_server(tmp_path / "a") as address:
         port = int(address.url.rpartition(":")[2])
@@ -392,16 +452,15 @@ async def test_nobody_else_gets_in(tmp_path: Path) -> None:
 
 
 async def test_no_server_is_said_so(tmp_path: Path) -> None:
-    async with nats_server(tmp_path) as address:
-        pass
-    with pytest.raises(BusUnavailable, match="start the server role first"):
-        async with connect(address, SUBJECTS, CONFIG, name="early"):
+    with closed_port() as port, pytest.raises(BusUnavailable, match="start the server role first"):
+        async with connect(ServerAddress(f"nats://127.0.0.1:{port}"), SUBJECTS, CONFIG, name="early"):
             pass
     with pytest.raises(ConfigurationError, match="no NATS server has run"):
         address_of(tmp_path / "elsewhere")
 
 
-async def test_a_server_whose_parent_was_killed_is_replaced(tmp_path: Path) -> None:
+async def orphan_of(spelled: str, cwd: Path) -> int:
+    """Process id of a server whose parent was killed; the parent ran in `cwd` and named the folder so."""
     script = (
         "import anyio, sys; from pathlib import Path; from bus.server import server_process\n"
         "async def main():\n"
@@ -410,7 +469,8 @@ async def test_a_server_whose_parent_was_killed_is_replaced(tmp_path: Path) -> N
         "        await anyio.sleep_forever()\n"
         "anyio.run(main)\n"
     )
-    parent = await anyio.open_process([sys.executable, "-c", script, str(tmp_path)], stdout=None)
+    command, env = [sys.executable, "-c", script, spelled], millrace_environment()
+    parent = await anyio.open_process(command, stdout=None, cwd=cwd, env=env)
     assert parent.stderr is not None
     with anyio.fail_after(HANGS_S):
         orphan = int(await parent.stderr.receive())
@@ -418,8 +478,36 @@ async def test_a_server_whose_parent_was_killed_is_replaced(tmp_path: Path) -> N
     await parent.wait()
     await parent.aclose()
     assert psutil.pid_exists(orphan)
-    async with nats_server(tmp_path) as address, connect(address, SUBJECTS, CONFIG, name="test"):
+    return orphan
+
+
+@pytest.mark.parametrize("spelled", ["{folder}", "{name}", "link", "../{parent}/./{name}"])
+async def test_a_server_whose_parent_was_killed_is_replaced_however_its_folder_was_spelled(
+    spelled: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    orphan = await orphan_of(spelled.format(folder=folder, name=folder.name, parent=tmp_path.name), tmp_path)
+    async with nats_server(folder) as address, connect(address, SUBJECTS, CONFIG, name="test"):
         assert not psutil.pid_exists(orphan)
+
+
+async def test_a_server_of_another_folder_of_the_same_name_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As two clones have, in each of which a run is named from there."""
+    for clone in ("a", "b"):
+        (tmp_path / clone).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    async with server_process(Path("runs/mine")) as first:
+        monkeypatch.chdir(tmp_path / "b")
+        async with server_process(Path("runs/mine")) as second:
+            assert second.address.url != first.address.url
+            assert first.process.returncode is None
+            async with connect(first.address, SUBJECTS, CONFIG, name="test"):
+                pass
+    assert (tmp_path / "a" / "runs" / "mine" / "nats.json").is_file()
 
 
 async def test_a_clean_restart_is_no_different_from_a_kill(tmp_path: Path) -> None:

@@ -25,21 +25,26 @@ from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
-IMPATIENT = replace(CONFIG, request_timeout_s=0.1)
+IMPATIENT = replace(CONFIG, request_timeout_s=0.5)
 LARGE, NUM_LARGE = "x" * 2**20, 24
 """More than the sockets on the way hold."""
-HELD_UP_S = 10 * 3 * IMPATIENT.request_timeout_s
+HELD_UP_S = 4 * 3 * IMPATIENT.request_timeout_s
+"""Several times what an operation may take."""
 
 
 async def test_time_in_which_nothing_could_be_tried_counts_for_nothing(tmp_path: Path) -> None:
     """The event loop is held up, for longer than an operation may take, while a request is on its way."""
     subject = SUBJECTS.checkpoint(PolicyVersion(1))
-    async with nats_server(tmp_path) as address, connect(address, SUBJECTS, IMPATIENT, name="starved") as bus:
-        await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
+    async with (
+        nats_server(tmp_path) as address,
+        connect(address, SUBJECTS, CONFIG, name="witness") as witness,
+        connect(address, SUBJECTS, IMPATIENT, name="starved") as bus,
+    ):
+        await create_topology(witness, streams(SUBJECTS, CONFIG), QUEUES)
         async with anyio.create_task_group() as group:
             group.start_soon(_hold_up)
             await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
-        assert await bus.last_seq(SUBJECTS.checkpoints) == 1
+        assert await witness.last_seq(SUBJECTS.checkpoints) == 1
 
 
 async def test_a_connection_that_died_without_a_word_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +54,7 @@ async def test_a_connection_that_died_without_a_word_is_replaced(tmp_path: Path,
     async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:
         async with connect(address, SUBJECTS, CONFIG, name="witness") as witness:
             await create_topology(witness, streams(SUBJECTS, CONFIG), QUEUES)
-        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}")
+        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}", file=None)
         async with connect(proxied, SUBJECTS, CONFIG, name="forgotten") as bus:
             proxy.silence()
             proxy.is_silent = False  # those that come now are carried
@@ -63,7 +68,7 @@ async def test_closing_leaves_no_socket_where_nobody_takes_what_is_unsent(tmp_pa
     async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:
         async with connect(address, SUBJECTS, CONFIG, name="witness") as witness:
             await create_topology(witness, streams(SUBJECTS, CONFIG), QUEUES)
-        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}")
+        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}", file=None)
         async with connect(proxied, SUBJECTS, CONFIG, name="leaving") as bus:
             proxy.silence()
             for _ in range(NUM_LARGE):
@@ -86,7 +91,7 @@ async def test_a_client_that_has_ended_its_trying_is_replaced(tmp_path: Path, mo
     async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:
         async with connect(address, SUBJECTS, CONFIG, name="witness") as witness:
             await create_topology(witness, streams(SUBJECTS, CONFIG), QUEUES)
-        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}")
+        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}", file=None)
         async with connect(proxied, SUBJECTS, CONFIG, name="ended") as bus:
             with monkeypatch.context() as patch:
                 ended = anyio.Event()
@@ -102,8 +107,11 @@ async def test_a_client_that_has_ended_its_trying_is_replaced(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})])
-async def test_what_is_sent_over_a_connection_that_is_just_closed_is_sent_again(tmp_path: Path) -> None:
+async def test_what_is_sent_over_a_connection_that_is_just_closed_is_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """uvloop says so with an error that the library does not expect, whose sending then ends without a word."""
+    monkeypatch.setattr(connection, "_LOOK_S", HANGS_S)  # who looks would see it before it is sent over
     subject = SUBJECTS.checkpoint(PolicyVersion(1))
     async with nats_server(tmp_path) as address, connect(address, SUBJECTS, CONFIG, name="closed") as bus:
         await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
@@ -124,7 +132,7 @@ async def test_what_is_sent_over_a_connection_that_is_just_closed_is_sent_again(
 async def test_a_process_that_stands_still_while_it_connects_is_connected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "_CONNECT_S", HELD_UP_S / 2)
+    monkeypatch.setattr(connection, "_CONNECT_S", 0.9 * HELD_UP_S)
     async with nats_server(tmp_path) as address, anyio.create_task_group() as group:
         group.start_soon(_hold_up)
         async with connect(address, SUBJECTS, CONFIG, name="starved") as bus:
@@ -134,9 +142,10 @@ async def test_a_process_that_stands_still_while_it_connects_is_connected(
 async def test_a_server_that_greets_late_is_given_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At first, and when the connection is lost."""
     monkeypatch.setattr(connection, "_GREETING_S", 1e-4)
+    monkeypatch.setattr(connection, "_CONNECT_S", HANGS_S)
     subject = SUBJECTS.checkpoint(PolicyVersion(1))
     async with nats_server(tmp_path) as address, tcp_proxy(int(address.url.rpartition(":")[2])) as proxy:
-        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}")
+        proxied = replace(address, url=f"nats://127.0.0.1:{proxy.port}", file=None)
         async with connect(proxied, SUBJECTS, CONFIG, name="late") as bus:
             await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
             proxy.cut()

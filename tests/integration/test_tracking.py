@@ -1,12 +1,16 @@
 """Tracking with the real wandb (offline), real TensorBoard event files read back, and episodes sampled from real chains."""
 
+import io
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from bus.background import background
@@ -15,12 +19,13 @@ from ops.roles.shown_step import show_step
 from schemas.config import Config
 from schemas.ids import EpisodeId, PolicyVersion, RunName
 from schemas.log_config import LogConfig
-from schemas.messages import Judgement, Split, Task
+from schemas.messages import Judgement, Observation, Split, StepRequest, Task
 from tests import builders
 from tests.builders import checkpoint
 from tests.deadlines import HANGS_S
 from tests.support.training.trainer_world import SUBJECTS, judge, play, train_task
 from tests.support.training.wandb_files import history, run_records
+from trainer.tracking import ShownStep
 from trainer.tracking.evaluations import Evaluations
 from trainer.tracking.follower import OpenBackend
 from trainer.tracking.log import open_tracking
@@ -29,6 +34,14 @@ from trainer.tracking.wandb_run import WandbRun
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 _LOG = LogConfig(table_every=2, table_episodes=2)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which much else runs may take long to start what wandb runs beside us, and to write."""
+    monkeypatch.setattr("trainer.tracking.log._CLOSE_S", HANGS_S)
+    monkeypatch.setattr("trainer.tracking.wandb_run._INIT_TIMEOUT_S", HANGS_S)
+    monkeypatch.setenv("WANDB__SERVICE_WAIT", str(HANGS_S))
 
 
 async def batch(bus: MemoryBus) -> list[Judgement]:
@@ -106,6 +119,44 @@ async def test_sampled_episodes_are_a_page_of_the_run(tmp_path: Path) -> None:
     page = (tmp_path / "samples/v000004.html").read_text()
     assert page.count("<img ") == 4
     assert page.index('class="episode success"') < page.index('class="episode failure"')
+
+
+def damaged() -> bytes:
+    encoded = io.BytesIO()
+    Image.effect_noise((300, 300), 50).convert("RGB").save(encoded, "PNG")
+    data = bytearray(encoded.getvalue())
+    place = data.find(b"IDAT", data.find(b"IDAT") + 4)
+    data[place : place + 4] = b"ID\x00T"
+    return bytes(data)
+
+
+def enormous() -> bytes:
+    encoded = io.BytesIO()
+    Image.new("1", (20000, 20000)).save(encoded, "PNG")
+    return encoded.getvalue()
+
+
+@pytest.mark.parametrize("picture", [damaged, enormous])
+async def test_a_screenshot_that_cannot_be_opened_is_shown_as_none(tmp_path: Path, picture: Callable[[], bytes]) -> None:
+    def with_it(number: int, seen: Observation, step: StepRequest) -> ShownStep:
+        shot = msgspec.structs.replace(seen.screenshot, data=picture())
+        return show_step(number, msgspec.structs.replace(seen, screenshot=shot), step)
+
+    bus = MemoryBus(SUBJECTS)
+    async with open_tracking(tmp_path, bus=bus, subjects=SUBJECTS, log=_LOG, show_step=with_it) as tracking:
+        await tracking.trained(2, {"loss": 1.0}, await batch(bus))
+    page = (tmp_path / "samples/v000002.html").read_text()
+    assert page.count('class="episode') == 2
+
+
+async def test_what_cannot_be_shown_stops_no_training(tmp_path: Path) -> None:
+    def fails(number: int, seen: Observation, step: StepRequest) -> ShownStep:
+        raise RuntimeError("a step that nobody foresaw")
+
+    bus = MemoryBus(SUBJECTS)
+    async with open_tracking(tmp_path, bus=bus, subjects=SUBJECTS, log=_LOG, show_step=fails) as tracking:
+        await tracking.trained(2, {"loss": 1.0}, await batch(bus))
+    assert not (tmp_path / "samples").exists()
 
 
 def held_out(version: int, number: int, size: int = 2) -> Task:

@@ -173,12 +173,32 @@ def test_a_saved_engine_continues_exactly(base: Path, make: Make, tmp_path: Path
     assert continued == expected
 
 
+@pytest.mark.parametrize("stage", [1, 3])
+def test_a_state_without_a_step_is_whole(base: Path, tmp_path: Path, stage: int) -> None:
+    """As behind a version without the optimizer's state, in an iteration that has nothing to train on."""
+    with open_engine(base, settings=settings(stage), num_updates=3) as engine:
+        folder, _ = write_checkpoint(tmp_path, base=base, engine=engine.files(), state=STATE)
+    with open_engine(folder, settings=settings(stage), resume=folder) as engine:
+        assert engine.num_updates == 3
+
+
 @pytest.mark.parametrize("name", ["fp16", "bf16"])
 def test_a_precision_that_the_machine_lacks_is_refused(base: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(CPU_Accelerator, f"is_{name}_supported", lambda _: False)
     with (
         pytest.raises(ConfigurationError, match=f"enables {name}, in which the cpu of this machine does not compute"),
         open_engine(base, settings=narrow(settings(1), name)),
+    ):
+        pass
+
+
+def test_settings_that_deepspeed_does_not_take_are_refused_with_its_reason(base: Path) -> None:
+    taken = settings(1)
+    zero = {"stage": 1, "reduce_buckt_size": 5}
+    broken = replace(taken.deepspeed, settings={**taken.deepspeed.settings, "zero_optimization": zero})
+    with (
+        pytest.raises(ConfigurationError, match=r"does not take the file .*reduce_buckt_size"),
+        open_engine(base, settings=replace(taken, deepspeed=broken)),
     ):
         pass
 
@@ -296,11 +316,12 @@ def test_steps_that_cannot_be_trained_on_are_named(base: Path, plain: PlainModel
 
 def test_dealing_gives_every_rank_equally_many_micro_batches(make: Make) -> None:
     samples = [make(seed, length=length) for seed, length in enumerate((9, 8, 7, 6, 5))]
-    shares = deal(cloning_items(samples), num_ranks=2, micro_batch=2)
+    (idle,) = (item.idle for item in cloning_items([make(5)]))
+    shares = deal(cloning_items(samples), num_ranks=2, micro_batch=2, idle=idle)
     shown = [
         [[(item.sample.ref.step, bool(item.targets.weights.any())) for item in part] for part in share] for share in shares
     ]
-    assert shown == [[[(0, True), (3, True)], [(4, True)]], [[(1, True), (2, True)], [(4, False)]]]
+    assert shown == [[[(0, True), (3, True)], [(4, True)]], [[(1, True), (2, True)], [(5, False)]]]
 
 
 def test_imitation_is_by_the_model_itself_whatever_temperature_an_answer_was_sampled_at(base: Path, make: Make) -> None:

@@ -46,6 +46,8 @@ _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/v1")
 _BROKEN = re.compile(r"no connection \(\w+\)")
 """Whether writing or reading fails first is up to the system."""
 _NAME = re.compile(r"\((\d+)-(\w+)\)")
+_TIMEOUT_S = 15.0
+"""Where an answer never comes; every other one has to come within it too."""
 
 
 @dataclass
@@ -95,11 +97,15 @@ def _name(case: Case, asking: Asking) -> str:
 
 def _judge_of(name: str) -> str:
     """A judge of its own for an episode whose case stalls; one for all others."""
-    return name if CASES[int(name.partition("-")[0])].stalls else "common"
+    return name if _case_of(name).stalls else "common"
+
+
+def _case_of(name: str) -> Case:
+    return CASES[int(name.partition("-")[0])]
 
 
 def _config(base_url: str, judge: str = "common") -> Config:
-    case = None if judge == "common" else CASES[int(judge.partition("-")[0])]
+    case = None if judge == "common" else _case_of(judge)
     return Config(
         judge_config=JudgeConfig(judge="rubric_v1"),
         env_config=EnvConfig(evaluation_workers=48),
@@ -108,7 +114,7 @@ def _config(base_url: str, judge: str = "common") -> Config:
             base_url=base_url,
             blocking_detection=QuestionConfig(model=MODELS[Asking.BLOCKING]),
             keypoint_detection=QuestionConfig(model=MODELS[Asking.KEYPOINT]),
-            timeout_s=6.0 if case and case.hangs else HANGS_S,
+            timeout_s=_TIMEOUT_S if case and case.hangs else HANGS_S,
             # Where a good answer follows, it counts however late a busy machine lets it come.
             patience_s=PATIENCE_S if case and case.endless else HANGS_S,
             max_answers=MAX_ANSWERS,
@@ -136,10 +142,13 @@ async def observed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory)
             for judge in dict.fromkeys(map(_judge_of, names))
         }
         post = role_run_of(bus, _config(endpoint.base_url), folder)
-        for name in names:
-            await answered(bus, question(name))
+        hanging = [name for name in names if _case_of(name).hangs]
         async with background(worker_of(post, ByCase(judges)).run):
-            found = await judgements(bus, len(names))
+            # Those with a time limit come last: all others together keep this process busy for long.
+            for part in ([name for name in names if name not in hanging], hanging):
+                for name in part:
+                    await answered(bus, question(name))
+                found = await judgements(bus, len(names) if part is hanging else len(part))
         recorded = await calls(bus)
     for name in names:
         own = [call for call in recorded if call.episode == found[name].episode]

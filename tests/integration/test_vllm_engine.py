@@ -142,6 +142,10 @@ def test_control_tokens_are_never_sampled(told: Told) -> None:
     assert not any(suppressed & set(generation["completion_tokens"]) for generation in told.generations.values())
 
 
+def test_a_screenshot_that_is_none_is_refused_for_good(told: Told) -> None:
+    assert "vLLM refuses a prompt of" in told.facts["refused_picture"]
+
+
 def test_a_prompt_that_leaves_no_room_for_an_answer_is_refused(told: Told) -> None:
     """1024 tokens in all, 24 of them for the answer."""
     assert "tokens without any earlier round, and 1000 fit beside an answer" in told.facts["refusal"]

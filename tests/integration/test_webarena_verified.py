@@ -3,6 +3,7 @@
 Tasks are invented, in the benchmark's form; the last ones are its published examples, described by hand.
 """
 
+import errno
 import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -12,10 +13,12 @@ import pytest
 
 from browser_workers.har.exchange import Exchange
 from judges.named.webarena_verified_v1 import NAME
+from judges.webarena import examiner
 from judges.webarena.examiner import ProcessExaminer, open_examiner
 from judges.webarena.judge import WebArenaVerifiedJudge
-from schemas.errors import ConfigurationError
+from schemas.errors import ConfigurationError, JudgeError
 from schemas.messages import Task, Verdict
+from tests.deadlines import HANGS_S
 from tests.support.judging.webarena import (
     SHOP,
     answers,
@@ -203,16 +206,35 @@ async def test_two_episodes_at_a_time_do_not_mix_up(judge: WebArenaVerifiedJudge
 
 
 async def test_another_process_takes_the_place_of_one_that_ended() -> None:
-    examiner = ProcessExaminer(package_python(), answer_s=2.0)
+    asked = ProcessExaminer(package_python(), answer_s=2.0)
     try:
-        await examiner.start()
-        judge = WebArenaVerifiedJudge(NAME, examiner)
+        await asked.start()
+        judge = WebArenaVerifiedJudge(NAME, asked)
         ruling = await judge.judge(played(TASKS["distance"], said(["9**9**9 m"])))
         assert (ruling.verdict, ruling.stages[0].stage) == (Verdict.FAILURE, "response")
         assert "took more than 2 s" in ruling.stages[0].reasoning
+        # The next process may take longer, on a machine that is busy.
+        asked._command[-1], asked._answer_s = str(HANGS_S), HANGS_S
         assert await verdict(judge, TASKS["distance"], said(["2 km"]), None) is Verdict.SUCCESS
     finally:
-        await examiner.close()
+        await asked.close()
+
+
+async def test_a_process_that_does_not_come_up_this_time_is_no_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def has_no_room(*_: object, **__: object) -> None:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    judges = ProcessExaminer(package_python())
+    with monkeypatch.context() as full:
+        full.setattr(examiner, "start_process", has_no_room)
+        with pytest.raises(JudgeError, match="cannot be started: Resource temporarily unavailable"):
+            await judges.start()
+    with monkeypatch.context() as slow:
+        slow.setattr(examiner, "_START_S", 0.0)
+        with pytest.raises(JudgeError, match="did not come up within 0 s"):
+            await judges.start()
+    assert await verdict(WebArenaVerifiedJudge(NAME, judges), TASKS["distance"], said(["2 km"]), None) is Verdict.SUCCESS
+    await judges.close()
 
 
 async def test_a_python_without_the_package_is_named() -> None:

@@ -40,8 +40,8 @@ from trainer.versions.weight_publishing import WeightPublisher
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration, pytest.mark.timeout(3600)]
 
-CONFIG = BusConfig(run=SUBJECTS.run, weights="bus", max_payload_bytes=2**18)
-"""Chunks of 128 KiB: the tiny model comes in many."""
+CONFIG = BusConfig(run=SUBJECTS.run, weights="bus", max_payload_bytes=2**18, steps_max_age_s=HANGS_S)
+"""Chunks of 128 KiB: the tiny model comes in many. Wake-ups wait for a policy that starts."""
 NUM_BROWSERS, NUM_ANSWERS = 4, 8
 POLICY = (
     "policy_config.top_k=0",

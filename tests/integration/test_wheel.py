@@ -45,7 +45,7 @@ def test_it_names_its_version_and_its_command(unpacked: Path) -> None:
     assert declared is not None
     assert millrace(unpacked, "--version") == f"millrace {declared[1]}\n"
     (entry_points,) = unpacked.glob("*.dist-info/entry_points.txt")
-    assert "millrace = ops.cli:main" in entry_points.read_text()
+    assert "millrace = ops.cli:run" in entry_points.read_text()
 
 
 def test_its_recipes_and_templates_are_read_from_it(unpacked: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ Arguments: folder of the base model (version 0), folders of the adapters of vers
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,7 +16,7 @@ from agents.vllm_engine import VllmEngine
 from schemas.errors import EngineFailed
 from schemas.ids import PolicyVersion
 from tests.deadlines import HANGS_S
-from tests.integration.vllm_scenario import POLICY, Story, stepped
+from tests.integration.vllm_scenario import POLICY, Story, load_behind
 from tests.support.training.lora_runs import LORA
 
 NUM_EACH = 3
@@ -29,33 +28,18 @@ async def tell(story: Story, adapters: list[Path]) -> None:
     await story.say("base", 0, temperature=0.0)
     async with anyio.create_task_group() as group:
         for version, folder in enumerate(adapters, start=1):
-            await send(group, story, version - 1)
-            await stepped(engine, 3)
-            await engine.load(folder, PolicyVersion(version))
+            send(group, story, version - 1)
+            await load_behind(engine, 3, folder, PolicyVersion(version), taken=NUM_EACH)
             story.facts[f"loaded {version}"] = sorted(engine._core._llm.list_loras())
-        await send(group, story, len(adapters))
+        send(group, story, len(adapters))
     await story.say("newest", 0, temperature=0.0)
     story.facts["version"] = engine.version
 
 
-async def send(group: TaskGroup, story: Story, version: int) -> None:
-    """Returns when the engine has taken the requests."""
-    core, taken, left = story.engine._core, anyio.Event(), [NUM_EACH]
-    submit = core.submit
-
-    def counted(request_id: str, prepared: Any, *, temperature: float) -> str:
-        internal = submit(request_id, prepared, temperature=temperature)
-        left[0] -= 1
-        if left[0] == 0:
-            story.engine._loop.call_soon_threadsafe(taken.set)
-        return internal
-
-    core.submit = counted  # type: ignore[method-assign]
+def send(group: TaskGroup, story: Story, version: int) -> None:
     for index in range(NUM_EACH):
         # The same screenshots for every version, so that a feature kept from another one would be seen.
         group.start_soon(story.say, f"{version} in flight {index}", index)
-    await taken.wait()
-    core.submit = submit  # type: ignore[method-assign]
 
 
 async def main(base: Path, adapters: list[Path]) -> dict[str, object]:
@@ -70,6 +54,7 @@ async def main(base: Path, adapters: list[Path]) -> dict[str, object]:
                 await engine.load(base, PolicyVersion(4))
             except EngineFailed as error:
                 story.facts["refusal"] = str(error)
+    engine._thread.join(HANGS_S)
     return {"generations": story.generations, "facts": story.facts}
 
 

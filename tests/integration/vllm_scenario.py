@@ -8,13 +8,16 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import AsyncIterator
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import psutil
 
@@ -24,7 +27,7 @@ from agents.prompts import system_prompt
 from agents.vllm_arguments import VllmSettings
 from agents.vllm_core import VllmCore
 from agents.vllm_engine import VllmEngine
-from schemas.errors import PolicyError
+from schemas.errors import PolicyError, PromptRefused
 from schemas.ids import PolicyVersion
 from schemas.policy_config import PolicyConfig
 from tests import builders
@@ -79,6 +82,12 @@ class Story:
             await self.engine.generate(request(0, text="0" * 2000))
         except PolicyError as error:
             self.facts["refusal"] = str(error)
+        broken = msgspec.structs.replace(tiny_models.screenshot(0), data=b"no picture")
+        asking = replace(request(0), messages=(ChatMessage("user", (broken,)),))
+        try:
+            await self.engine.generate(asking)
+        except PromptRefused as error:
+            self.facts["refused_picture"] = str(error)
         windows = [request(0, text="0" * 2000).messages, request(0, text="0" * 1500).messages, request(0).messages]
         shortened = await self.engine.generate(
             replace(request(0), messages=windows[0], shortened=lambda count: windows[count])
@@ -87,24 +96,23 @@ class Story:
         self.facts["shortened_prompt"] = shortened.prompt_tokens
         async with anyio.create_task_group() as group:
             group.start_soon(self.engine.generate, request(5))
-            await stepped(self.engine, 3)
-            self.facts["gauges"] = self.engine.gauges()
+            async with standing(self.engine, 3):
+                self.facts["gauges"] = self.engine.gauges()
             group.cancel_scope.cancel()
 
     async def reload_in_flight(self) -> None:
         await self.say("earlier step", 0, 1, text=_LONG_TEXT)
+        meanwhile = asked_meanwhile(self.engine._core)
         async with anyio.create_task_group() as group:
-            for index in range(NUM_IN_FLIGHT):
-                # The first screenshot is in the prefix cache, as those of earlier steps are.
-                group.start_soon(partial(self.say, text=_LONG_TEXT), f"in flight {index}", 0, 1, 100 + index)
-            await stepped(self.engine, 10)
             # Weights are held for as long as they are read, and gone afterwards; nothing else is with them.
             with tempfile.TemporaryDirectory() as held:
                 only_weights = shutil.copytree(
                     self.folder_b, Path(held) / "b", ignore=shutil.ignore_patterns("*token*", "*proc*")
                 )
-                meanwhile = asked_meanwhile(self.engine._core)
-                await self.engine.load(only_weights, PolicyVersion(4))
+                for index in range(NUM_IN_FLIGHT):
+                    # The first screenshot is in the prefix cache, as those of earlier steps are.
+                    group.start_soon(partial(self.say, text=_LONG_TEXT), f"in flight {index}", 0, 1, 100 + index)
+                await load_behind(self.engine, 10, only_weights, PolicyVersion(4))
             self.facts["refused_meanwhile"] = await anyio.to_thread.run_sync(meanwhile.result)
 
 
@@ -135,21 +143,42 @@ def asked_meanwhile(core: VllmCore) -> Future[str | None]:
     return refusal
 
 
-async def stepped(engine: VllmEngine, num_steps: int) -> None:
-    """Returns when the engine has made so many more steps."""
-    core, done, left = engine._core, anyio.Event(), [num_steps]
-    step = core.step
+async def load_behind(engine: VllmEngine, num_steps: int, folder: Path, version: PolicyVersion, *, taken: int = 0) -> None:
+    """The engine loads in the midst of what it does: see `standing`."""
+    async with anyio.create_task_group() as loading, standing(engine, num_steps, taken=taken):
+        loading.start_soon(engine.load, folder, version)
+        while engine._commands.empty():  # a task that was just started
+            await anyio.lowlevel.checkpoint()
 
-    def counted() -> object:
+
+@asynccontextmanager
+async def standing(engine: VllmEngine, num_steps: int, *, taken: int = 0) -> AsyncIterator[None]:
+    """For the body the engine stands still, when it has made so many more steps and has taken so many more requests."""
+    core, stands, goes_on = engine._core, anyio.Event(), threading.Event()
+    step, submit = core.step, core.submit
+    num_missing, num_left = taken, num_steps
+
+    def counted_submit(request_id: str, prepared: Any, *, temperature: float) -> str:
+        nonlocal num_missing
+        num_missing -= 1
+        return submit(request_id, prepared, temperature=temperature)
+
+    def counted_step() -> object:
+        nonlocal num_left
         outputs = step()
-        left[0] -= 1
-        if left[0] == 0:
-            engine._loop.call_soon_threadsafe(done.set)
+        num_left -= 1
+        if num_left <= 0 and num_missing <= 0:
+            engine._loop.call_soon_threadsafe(stands.set)
+            goes_on.wait(HANGS_S)
         return outputs
 
-    core.step = counted  # type: ignore[method-assign, assignment]
-    await done.wait()
-    core.step = step  # type: ignore[method-assign]
+    core.step, core.submit = counted_step, counted_submit  # type: ignore[method-assign, assignment]
+    try:
+        await stands.wait()
+        yield
+    finally:
+        core.step, core.submit = step, submit  # type: ignore[method-assign]
+        goes_on.set()
 
 
 async def main(folder_a: Path, folder_b: Path, vllm_args: dict[str, object]) -> dict[str, object]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import hypothesis.strategies as st
 import msgspec
+import pytest
 from hypothesis import given
 
 from bus.codec import decode, encode
@@ -23,7 +24,7 @@ from schemas.messages import (
     Trajectory,
     VersionSpan,
 )
-from schemas.ranges import MAX_STEPS
+from schemas.ranges import LEAST_TEMPERATURE, MAX_STEPS
 from schemas.text import encodable
 from tests.builders import task
 from tests.fixtures.write_messages import EXAMPLES
@@ -79,8 +80,14 @@ def _step_requests(draw: st.DrawFn) -> StepRequest:
             if start < end
         ),
         screenshots=tuple(draw(st.lists(st.integers(0, step), max_size=4))),
-        temperature=draw(_amounts),
+        temperature=draw(st.just(0.0) | st.floats(min_value=LEAST_TEMPERATURE, max_value=3.4e38)),
     )
+
+
+@given(_step_requests(), st.floats(min_value=0, max_value=LEAST_TEMPERATURE, exclude_min=True, exclude_max=True))
+def test_no_answer_is_sampled_with_next_to_no_temperature(step: StepRequest, temperature: float) -> None:
+    with pytest.raises(MessageCorrupt, match="with which nobody samples"):
+        decode(encode(msgspec.structs.replace(step, temperature=temperature)))
 
 
 @given(_observations | _step_requests())

@@ -32,6 +32,9 @@ def test_no_role_reaches_beyond_its_run_or_administers(role: Access) -> None:
     ours = ("r.", "$JS.API.INFO", "$JS.ACK.r_", "$SRV.", f"_INBOX_{role}.", "$JS.EVENT.ADVISORY.CONSUMER.")
     asked_alone = {
         Access.TRAINER: ("STREAM.PURGE.r_WEIGHTS", "STREAM.MSG.GET.r_CHECKPOINTS"),
+        Access.FEEDER: ("STREAM.MSG.GET.r_FEEDING",),
+        Access.CONSUMER: ("STREAM.MSG.GET.r_POSITIONS",),
+        Access.ARCHIVER: ("STREAM.MSG.GET.r_POSITIONS",),
         Access.BROWSER: ("STREAM.PURGE.r_STEPS", "STREAM.PURGE.r_TURNS"),
         # The account of a run holds no other run's streams.
         Access.MONITOR: ("STREAM.LIST", "STREAM.NAMES", "CONSUMER.LIST.r_", "CONSUMER.NAMES.r_"),

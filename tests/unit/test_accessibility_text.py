@@ -43,6 +43,16 @@ def test_texts_of_one_paragraph_are_one() -> None:
     assert text(nodes) == ["document", '  text "all in one line"']
 
 
+def test_of_a_long_name_the_beginning_is_compared() -> None:
+    nodes = {
+        "root": node("RootWebArea", "", "card"),
+        "card": node("group", "words " * 200_000 + "end", "repeated", "own"),
+        "repeated": node("StaticText", "words words"),
+        "own": node("StaticText", "end"),
+    }
+    assert text(nodes) == ["document", f'  group "{("words " * 40)[:199]}…"', '    text "end"']
+
+
 def test_the_rich_form_says_more() -> None:
     nodes = {
         "root": node("RootWebArea", "Form", "field", "link", "card", "plain"),

@@ -20,13 +20,14 @@ import pytest
 import structlog
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from bus import chain
 from bus.codec import encode
 from bus.memory import MemoryBus
 from bus.ports import Lease, Record, StoredBytes
 from bus.subjects import Subjects
-from ops.archive import archiver, disk_room, screenshots, tables
+from ops.archive import archiver, disk_room, following, screenshots, tables
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.archiver import Archived
 from ops.archive.episodes import StoredRecord
@@ -212,12 +213,57 @@ async def test_one_process_writes_and_only_its_own_run(tmp_path: Path) -> None:
         await world.archive(bus, TARGET, folder.path)
 
 
-async def test_a_stream_that_began_again_is_not_mixed_into_the_archive(tmp_path: Path) -> None:
+@pytest.fixture
+def no_new_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that ends too early is not looked at again."""
+    monkeypatch.setattr(following, "_LOOKS", 1)
+
+
+@pytest.mark.usefixtures("no_new_leader")
+@pytest.mark.parametrize("num_episodes", [2, 8, 20])
+async def test_a_stream_that_began_again_is_not_mixed_into_the_archive(tmp_path: Path, num_episodes: int) -> None:
+    """Shorter than what was archived, as long, and grown past it."""
     folder = await world.archive(await filled(8), SUBJECTS, tmp_path / "archive")
     before = world.files(folder.path)
+    again = new_bus()
+    await world.fill(again, SUBJECTS, first=100, num_episodes=num_episodes)
     with pytest.raises(ArchiveError, match="the stream began again"):
-        await world.archive(await filled(2), SUBJECTS, folder.path)
+        await world.archive(again, SUBJECTS, folder.path)
     assert world.files(folder.path) == before
+
+
+def lose_end(bus: MemoryBus, stream: str, *, behind: int) -> None:
+    """What a server does that loses power: it gives the sequences to others."""
+    held = bus._stream(stream)
+    held.records = {seq: record for seq, record in held.records.items() if seq <= behind}
+    held.last_seq = behind
+
+
+@pytest.mark.usefixtures("no_new_leader")
+@pytest.mark.parametrize("num_more", [0, 1, 12])
+@pytest.mark.parametrize("behind", [1, 5, 8, 9])
+async def test_what_a_stream_has_lost_is_set_aside_and_what_it_holds_is_archived(
+    tmp_path: Path, behind: int, num_more: int
+) -> None:
+    """Whether it has grown past what was archived or not; parts end at 4, 8 and 10."""
+    bus = await filled(10)
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    before = world.files(folder.trajectories.path)
+    for stream in (SUBJECTS.trajectories, SUBJECTS.judged):
+        lose_end(bus, stream, behind=behind)
+    await world.fill(bus, SUBJECTS, first=100, num_episodes=num_more)
+    with capture_logs() as entries:
+        await world.archive(bus, SUBJECTS, folder.path)
+    found = verify(folder)
+    assert (found.damaged, found.num_gaps) == ([], 0)
+    assert await world.contents(ArchiveSource(folder)) == await world.contents(StreamSource(bus, SUBJECTS))
+    kept = world.files(folder.trajectories.path)
+    aside = world.files(folder.path / "set_aside" / "1" / "trajectories")
+    assert {name for name in before if name not in kept or kept[name] != before[name]} <= aside.keys() <= before.keys()
+    assert {"archive_set_aside"} == {entry["event"] for entry in entries if entry["event"].startswith("archive_")}
+    untouched = world.files(folder.path)
+    await world.archive(bus, SUBJECTS, folder.path)
+    assert world.files(folder.path) == untouched
 
 
 def forget(bus: MemoryBus, stream: str, *seqs: int) -> None:
@@ -346,6 +392,24 @@ async def test_an_import_gives_the_same_records_under_the_same_identities(tmp_pa
     assert await target.last_seq(TARGET.tasks) == 0
     again = await Importer(bus=target, subjects=TARGET).run(ArchiveSource(folder))
     assert (again.num_records, again.num_judgements, again.num_known) == (0, 0, done.num_records + 8 + 10)
+
+
+@pytest.mark.parametrize("data", [b"\xc1 garbage", encode(world.observation(world.task(1, run=SUBJECTS.run), 1, 6))])
+async def test_a_record_that_no_reader_takes_costs_its_episode_alone(tmp_path: Path, data: bytes) -> None:
+    """One that is no message, and one of another episode."""
+    bus, target = await filled(), new_bus(TARGET)
+    source = StreamSource(bus, SUBJECTS)
+    expected = await world.contents(source)
+    spoilt = expected.episodes[0].episode
+    await bus.append_bytes(SUBJECTS.episodes(SUBJECTS.shard(spoilt)), SUBJECTS.chain_record(spoilt, 1, "obs", 6), data)
+    assert await world.contents(source) == expected
+    for num_records in (sum(len(episode.records) for episode in expected.episodes), 0):
+        assert (await Importer(bus=target, subjects=TARGET).run(source)).num_records == num_records
+        assert await world.contents(StreamSource(target, TARGET)) == expected
+    folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    archived = [ended.episode async for ended in ArchiveSource(folder).trajectories()]
+    assert archived == [episode.episode for episode in expected.episodes[1:]]
+    assert [(gap.first_seq, gap.last_seq) for gap in folder.gaps()] == [(1, 1)]
 
 
 async def test_an_import_that_was_broken_off_goes_on(tmp_path: Path) -> None:

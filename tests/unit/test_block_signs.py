@@ -138,6 +138,8 @@ def test_what_is_said_of_a_block() -> None:
         ("-5", 0.0),
         ("9" * 400, 30 * 86_400.0),
         ("²", 0.0),
+        ("Thu, 01 Jan 1970 00:02:00 +9999999999999999", 0.0),
+        ("Thu, 01 Jan 99999999999 00:02:00 GMT", 0.0),
     ],
 )
 def test_when_a_site_may_be_asked_again(header: str, seconds: float) -> None:

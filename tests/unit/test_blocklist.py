@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bus.blocklist import Blocklist, block, end_of, read_blocklist, site_of
+from bus.blocklist import Blocklist, block, end_of, read_blocklist
 from bus.memory import MemoryBus
 from bus.subjects import Subjects
 from ops.commands.blocklist import named_site, time_left
 from schemas.errors import ConfigurationError
 from schemas.messages import SiteBlock
+from schemas.site import site_of
 from tests.builders import RUN
 from trainer.feeding.task_values import normal_website
 

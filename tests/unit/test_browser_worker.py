@@ -61,6 +61,8 @@ SUBJECTS = Subjects(builders.RUN)
 STREAM = SUBJECTS.episodes(0)
 WORKER = WorkerId("browser-1")
 POLICY = WorkerId("policy-1")
+REACHED_S = 5.0
+"""An episode's time that is used up: enough for what is to come before, on a machine that is busy with other things."""
 CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
 ORACLE = Action(kind=ActionKind.TYPE, point=(300, 200), text="hello")
 
@@ -204,7 +206,8 @@ class Stage:
             await self.bus.append(SUBJECTS.tasks, SUBJECTS.task(task.split, task.episode), task)
 
     async def wake(self) -> tuple[str, StepWake]:
-        record = await anext(self.wakes)
+        with anyio.fail_after(HANGS_S):
+            record = await anext(self.wakes)
         assert isinstance(record.message, StepWake)
         return record.subject, record.message
 
@@ -226,7 +229,8 @@ class Stage:
         return await chain.answer(self.bus, SUBJECTS, wake.observation_seq, step)
 
     async def ended(self) -> Trajectory:
-        record = await anext(self.trajectories)
+        with anyio.fail_after(HANGS_S):
+            record = await anext(self.trajectories)
         assert isinstance(record.message, Trajectory)
         newest = await chain_state.last(self.bus, SUBJECTS, record.message.episode)
         assert newest is not None
@@ -581,8 +585,7 @@ async def test_an_unknown_website_fails_with_its_reason() -> None:
 
 async def test_time_runs_out_while_the_policy_is_silent() -> None:
     async with stage() as on:
-        # Long enough for the first observation on a machine that is busy with other things.
-        await on.admit(msgspec.structs.replace(builders.task(), timeout_s=2.0))
+        await on.admit(msgspec.structs.replace(builders.task(), timeout_s=REACHED_S))
         trajectory = await on.ended()
     assert (trajectory.outcome, trajectory.num_observations, trajectory.num_steps) == (Outcome.TIMED_OUT, 1, 0)
 
@@ -667,12 +670,16 @@ async def test_a_corrupt_task_goes_to_the_dead_letters_and_the_worker_carries_on
         assert isinstance(letter.message, DeadLetter)
 
 
-async def test_slots_prefer_their_split_and_fall_back() -> None:
+async def test_slots_prefer_their_split_and_fall_back(monkeypatch: pytest.MonkeyPatch) -> None:
     def named(split: Split, count: int) -> list[Task]:
         return [builders.task(f"{split.value}{index}", split=split) for index in range(count)]
 
-    cases: list[tuple[int, int, list[str]]] = [(4, 4, ["eval", "train", "train", "train"]), (0, 4, ["eval"] * 4)]
-    for num_train, num_eval, expected in cases:
+    cases: list[tuple[int, int, float, list[str]]] = [
+        (4, 4, HANGS_S, ["eval", "train", "train", "train"]),
+        (0, 4, 0.05, ["eval"] * 4),
+    ]
+    for num_train, num_eval, patience_s, expected in cases:
+        monkeypatch.setattr("browser_workers.intake._PATIENCE_S", patience_s)
         async with stage(server_size=4) as on:
             await on.admit(*named(Split.TRAIN, num_train), *named(Split.EVAL, num_eval))
             wakes = {(await on.wake())[1].episode for _ in range(4)}
@@ -705,11 +712,11 @@ async def test_a_session_that_fails_under_an_action_ends_it() -> None:
 
 async def test_an_action_does_not_outlast_its_episode() -> None:
     async with stage(ScriptedBrowser(hang_at=1)) as run:
-        await run.admit(msgspec.structs.replace(builders.task(), timeout_s=0.2))
+        await run.admit(msgspec.structs.replace(builders.task(), timeout_s=REACHED_S))
         _, wake = await run.wake()
         await run.answer(wake)
         trajectory = await run.ended()
-    assert (trajectory.outcome, trajectory.error) == (Outcome.TIMED_OUT, "not over after 0.2 s")
+    assert (trajectory.outcome, trajectory.error) == (Outcome.TIMED_OUT, f"not over after {REACHED_S:g} s")
     assert trajectory.num_steps == 1
     assert run.browser.num_open == 0
 
@@ -722,7 +729,7 @@ PROVED = Check(kind=CheckKind.PAGE, expected=("3",), expression="cart.length")
 async def test_an_answer_behind_other_actions_ends_the_chain_with_what_they_led_to(never_shows: bool) -> None:
     """And where the page cannot be looked at any more, it ends with the answer all the same."""
     async with stage(ScriptedBrowser(judges=False, never_shows=never_shows)) as run:
-        task = msgspec.structs.replace(builders.task(), checks=(PROVED,), timeout_s=0.5 if never_shows else HANGS_S)
+        task = msgspec.structs.replace(builders.task(), checks=(PROVED,), timeout_s=REACHED_S if never_shows else HANGS_S)
         await run.admit(task)
         _, wake = await run.wake()
         await run.answer(wake, CLICK, DONE)
@@ -737,7 +744,8 @@ async def test_an_answer_behind_other_actions_ends_the_chain_with_what_they_led_
     assert ended.num_observations == (1 if never_shows else 2)
 
 
-async def test_the_cause_that_comes_behind_its_consequence_is_recorded() -> None:
+async def test_the_cause_that_comes_behind_its_consequence_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("browser_workers.play._CAUSE_S", HANGS_S)
     async with stage(ScriptedBrowser(crash_at=1)) as run:
         await run.admit(builders.task())
         _, wake = await run.wake()

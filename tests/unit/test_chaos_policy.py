@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -11,14 +12,19 @@ from ops.audit.feed import Feed
 from ops.audit.ledger import Ledger
 from ops.audit.promises import check
 from ops.audit.waits import Wait, Waiting
+from ops.cli import main, parse
 from ops.drills.bounds import PATIENCE_S, RESTART_S, bound_s, late
+from ops.drills.failed import DrillFailed
 from ops.drills.faults import Durations, FaultKind, Injected, faults
 from ops.drills.own_run import Found, durations, role_of
 from ops.drills.report import Report
+from ops.drills.scaled_run import ScaledRun
 from ops.drills.settings import DrillSettings
 from ops.drills.slowness import Slowness
+from ops.processes.supervisor import RoleState, RoleStatus
 from schemas.bus_config import BusConfig
 from schemas.errors import ConfigurationError
+from schemas.messages import Role
 
 RUN = Path("/runs/mine")
 VICTIMS = {FaultKind.KILL: ["browser-1", "policy-1"], FaultKind.EXPIRE: ["judge-1"], FaultKind.KILL_SERVER: []}
@@ -50,6 +56,48 @@ def test_faults_without_victims_are_a_mistake() -> None:
 def test_a_wrong_kind_is_named_with_the_right_ones() -> None:
     with pytest.raises(ConfigurationError, match="slow-disk"):
         FaultKind.named(["kil"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--days", "2", "--kinds", "kill"), "--kinds has no meaning with --days: leave it out"),
+        (("--day", "3"), "--day has no meaning without --days: leave it out"),
+        (
+            ("--run-dir", "x", "--episodes", "5", "--set", "a=b"),
+            "--episodes and --set have no meaning with --run-dir: leave them",
+        ),
+    ],
+)
+def test_what_has_no_meaning_for_a_drill_is_refused(
+    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["chaos", *arguments])
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--days", "2", "--day", "3", "--set", "a=b", "--out", "x", "--seed", "1"),
+        ("--run-dir", "x", "--duration", "9", "--kinds", "kill", "--fault-interval", "1", "--seed", "1"),
+        ("--episodes", "5", "--servers", "3", "--limit", "9", "--browser", "playwright", "--duration", "9", "--kinds", "kill"),
+    ],
+)
+def test_what_has_a_meaning_for_a_drill_is_taken(arguments: tuple[str, ...]) -> None:
+    assert parse(["chaos", *arguments]).seed in (0, 1)
+
+
+@pytest.mark.anyio
+async def test_a_run_of_days_with_a_role_that_cannot_run_ends_with_its_reason() -> None:
+    nothing = cast(Any, None)
+    run = ScaledRun(nothing, nothing, nothing, nothing, nothing)
+    run.ends.note(RoleStatus(name="feeder-1", role=Role.FEEDER, state=RoleState.WAITING, note="a moment"))
+    assert not await run.until(lambda: False, limit_s=0.0)
+    run.ends.note(RoleStatus(name="feeder-1", role=Role.FEEDER, state=RoleState.FATAL, note="tasks.jsonl is not there"))
+    with pytest.raises(DrillFailed, match=r"feeder-1 cannot run: tasks\.jsonl is not there"):
+        await run.until(lambda: False)
 
 
 # waits ----------------------------------------------------------------------------------------------------------------

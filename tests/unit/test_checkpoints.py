@@ -3,9 +3,9 @@
 import errno
 import os
 import resource
-import time
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
@@ -15,6 +15,7 @@ from tests.support.training.trainer_world import ref
 from trainer.engine.held_state import open_saved
 from trainer.episodes.passes import Position
 from trainer.episodes.replay import ReplayEntry
+from trainer.versions import checkpoints
 from trainer.versions.checkpoints import (
     TrainerState,
     folder_of,
@@ -137,38 +138,61 @@ def test_pruning_keeps_the_newest_and_at_least_two(tmp_path: Path, keep: int, le
 
 
 @pytest.mark.parametrize(
-    ("keep", "whole", "kept", "left"),
+    ("keep", "wholes", "kept", "left"),
     [
-        (2, [1, 2], (), [2, 4, 5]),
-        (2, [1, 4], (), [4, 5]),
-        (2, [1, 3, 5], (), [3, 4, 5]),
-        (2, [1], (3,), [1, 3, 4, 5]),
-        (2, [], (), [4, 5]),
+        (2, [1, 2, 2, 2, 2], (), [2, 4, 5]),
+        (2, [1, 1, 1, 4, 4], (), [4, 5]),
+        (2, [1, 1, 3, 3, 5], (), [3, 4, 5]),
+        (2, [1, 1, 1, 1, 1], (3,), [1, 3, 4, 5]),
+        (2, [0, 0, 0, 0, 0], (), [4, 5]),
+        # Version 3 had one too, and training returned from it to 2, which goes on with that of 1.
+        (2, [1, 1, 3, 1, 1], (), [1, 4, 5]),
     ],
 )
 def test_pruning_keeps_the_optimizer_that_training_would_go_on_with(
-    tmp_path: Path, keep: int, whole: list[int], kept: tuple[int, ...], left: list[int]
+    tmp_path: Path, keep: int, wholes: list[int], kept: tuple[int, ...], left: list[int]
 ) -> None:
-    for version in range(1, 6):
+    for version, whole in enumerate(wholes, start=1):
         trainer = tmp_path / f"v{version:06d}-abcdef01" / "trainer"
         trainer.mkdir(parents=True)
-        (trainer / "state.msgpack").touch()
-        if version in whole:
+        state = TrainerState(version=version, num_trajectories=0, num_updates=0, whole=whole)
+        (trainer / "state.msgpack").write_bytes(msgspec.msgpack.encode(state))
+        if version == whole:
             (trainer / "optimizer.safetensors").touch()
     prune(tmp_path, newest=5, retention=Retention(keep, kept=kept))
     assert sorted(int(path.name[1:7]) for path in tmp_path.iterdir()) == left
 
 
-def test_what_was_never_finished_is_deleted_after_a_while_by_the_disks_clock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_version_whose_state_is_damaged_lets_go_of_no_optimizer(tmp_path: Path) -> None:
+    for version in range(1, 6):
+        trainer = tmp_path / f"v{version:06d}-abcdef01" / "trainer"
+        trainer.mkdir(parents=True)
+        (trainer / "state.msgpack").write_bytes(b"\xc1")
+        if version < 3:
+            (trainer / "optimizer.safetensors").touch()
+    prune(tmp_path, newest=5, retention=Retention(2))
+    assert sorted(int(path.name[1:7]) for path in tmp_path.iterdir()) == [1, 2, 4, 5]
+
+
+def test_what_a_killed_trainer_had_begun_is_removed_before_anything_is_written(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left, young, newest = (tmp_path / name for name in (".writing-v000001-7", ".writing-v000003-8", "v000002-abcdef01"))
-    for folder in (left, young, newest):
-        folder.mkdir()
-    os.utime(left, (0.0, newest.stat().st_mtime - 700.0))
-    monkeypatch.setattr(time, "time", lambda: 2.0**33)
-    prune(tmp_path, newest=2, retention=Retention(2))
-    assert sorted(tmp_path.iterdir()) == [young, newest]
+    root = tmp_path / "out"
+    left = root / ".writing-v000002-7"
+    left.mkdir(parents=True)
+    (left / "model.safetensors").write_bytes(b"unfinished")
+
+    def full(path: Path) -> None:
+        assert not left.exists()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(checkpoints, "_sync", full)
+        with pytest.raises(TrainerError, match="No space left on device"):
+            write_checkpoint(root, base=base, engine=ENGINE, state=STATE)
+    assert not list(root.iterdir())
+    written, _ = write_checkpoint(root, base=base, engine=ENGINE, state=STATE)
+    assert list(root.iterdir()) == [written]
 
 
 def test_some_versions_are_kept_for_good_and_some_by_name() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ops import cli
+from ops.commands.arguments import RUN_DIR
 from ops.config.loading import load_config
 from ops.processes.guard import MARKER
 from ops.processes.interruptible import run
@@ -364,3 +365,36 @@ def test_what_a_reader_who_leaves_has_read_is_whole(tmp_path: Path) -> None:
         child.stdout = None
         _, told = child.communicate(b"x", timeout=HANGS_S)
     assert (child.returncode, told) == (0, b"done\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "folder"),
+    [
+        ("3", 3, RUN_DIR),
+        ("3 runs/mine", 3, Path("runs/mine")),
+        ("runs/mine 3", 3, Path("runs/mine")),
+        ("3 --run-dir runs/mine", 3, Path("runs/mine")),
+        ("--all", None, RUN_DIR),
+        ("--all runs/mine", None, Path("runs/mine")),
+        ("runs/mine --all", None, Path("runs/mine")),
+        ("--all --run-dir runs/mine", None, Path("runs/mine")),
+        ("runs/mine", None, Path("runs/mine")),
+    ],
+)
+def test_letters_are_sent_again_from_a_folder_wherever_it_stands(words: str, number: int | None, folder: Path) -> None:
+    options = cli.parse(["dead-letters", "resend", *words.split()])
+    assert (options.number, options.run_dir, options.all) == (number, folder, "--all" in words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("0", "argument N: '0' is not a whole number of 1 or more"),
+        ("runs/mine runs/other", "argument N: 'runs/other' is not a whole number of 1 or more"),
+        ("runs/mine --run-dir runs/other", "runs/mine and runs/other are several folders: write one"),
+    ],
+)
+def test_letters_that_nobody_named_are_not_sent(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.parse(["dead-letters", "resend", *words.split()])
+    assert said in capsys.readouterr().err

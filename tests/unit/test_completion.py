@@ -46,7 +46,10 @@ def completed(line: str, folder: Path) -> list[str]:
 )
 def test_a_line_may_go_on_so(line: str, some: set[str], tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").touch()
-    assert some <= set(completed(line, tmp_path))
+    (tmp_path / "mine.yml").touch()
+    words = set(completed(line, tmp_path))
+    assert some <= words
+    assert "mine.yml" not in words
 
 
 def test_a_word_that_nothing_begins_with_stays(tmp_path: Path) -> None:

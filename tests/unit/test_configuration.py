@@ -1,5 +1,8 @@
 """The configuration: committed files load, mistakes are answered with a sentence."""
 
+import dataclasses
+import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,7 +10,7 @@ import pytest
 from ops.config.agreement import require_agreement
 from ops.config.loading import dump_config, load_config
 from ops.config.recipes import RECIPES, objective_names, recipe_names
-from ops.config.schema import known_keys
+from ops.config.schema import build_config, known_keys
 from schemas.algorithm_config import AlgorithmConfig
 from schemas.config import Config
 from schemas.env_config import DifficultyShare
@@ -131,11 +134,53 @@ def test_what_cannot_be_played_is_refused(overrides: list[str], sentence: str) -
         ("bus_config.steps_max_age_s=0", "steps_max_age_s is 0.0: write 1 or more"),
         ("bus_config.heartbeats_max_age_s=2", "heartbeats_max_age_s is 2.0: write 5 or more"),
         ("feeder_config.audit_s=0", "audit_s is 0.0: write more than 0"),
+        ("feeder_config.lease_s=0", "lease_s is 0.0: write more than 0"),
+        ("bus_config.task_ack_wait_s=0", "task_ack_wait_s is 0.0: write more than 0"),
+        ("bus_config.request_timeout_s=0", "request_timeout_s is 0.0: write more than 0"),
+        ("browser_config.eval_share=7", "eval_share is 7.0: write 0 to 1"),
+        ("browser_config.provider_lease_s=1", "provider_lease_s is 1: write 60 to 21600"),
+        ("policy_config.temperature=0.001", "temperature is 0.001: write 0, or 0.01 or more"),
+        ("policy_config.vllm_timeout=0", "vllm_timeout is 0.0: write a number above 0"),
+        ("policy_config.gpu_memory_utilization=90", "gpu_memory_utilization is 90.0: write a number above 0 and at most 1"),
+        ("objective_config.rejection_high=inf", "rejection_high is inf: write a finite number, a large one for no bound"),
+        ("browser_config.site_limits={www.shop.example: {per_minute: 6}}", "write shop.example, which is its site"),
+        ("browser_config.site_limits={Shop.example: {per_minute: 6}}", "write shop.example, which is its site"),
     ],
 )
 def test_a_number_out_of_range_is_answered_with_one_that_is_not(override: str, sentence: str) -> None:
     with pytest.raises(ConfigurationError, match=sentence):
         load_config("update_online", [override])
+
+
+def test_every_number_has_its_range() -> None:
+    """Below 0 a new key's number is refused by a sentence of its own, or the key stands here."""
+    from_minus_1 = {"policy_config.top_k", "env_config.test_tasks_rollout_size", "trainer_config.stored_version"}
+    numbers = {key: value for key, value in _leaves(Config()) if type(value) in (int, float)}
+    assert len(numbers) > 200
+    assert {key for key, value in numbers.items() if _is_taken(key, -1)} == from_minus_1
+    assert not any(_is_taken(key, -2) for key in from_minus_1)
+    floats = [key for key, value in numbers.items() if type(value) is float]
+    assert not any(_is_taken(key, value) for key in floats for value in (math.inf, -math.inf, math.nan))
+
+
+def _is_taken(key: str, value: object) -> bool:
+    tree = value
+    for part in reversed(key.split(".")):
+        tree = {part: tree}
+    assert isinstance(tree, dict)
+    try:
+        build_config(tree)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _leaves(component: object, prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in vars(component).items():
+        if dataclasses.is_dataclass(value):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 @pytest.mark.parametrize(

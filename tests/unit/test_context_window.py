@@ -5,7 +5,7 @@ import pytest
 
 from agents.context import Round, build_window
 from agents.earlier_answers import without_thinking
-from agents.plain_text import plain
+from agents.plain_text import beginnings, parted, plain
 from agents.prompts import system_prompt
 from schemas.context_config import ContextConfig
 from schemas.messages import Action, ActionEffect, ActionKind, ActionResult, Observation, Screenshot
@@ -196,6 +196,23 @@ def test_unreadable_answer_and_error_are_told() -> None:
 )
 def test_thinking_is_removed(response: str, kept: str) -> None:
     assert without_thinking(response) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "as_shown"),
+    [
+        ("a<img></img>b", "a< img>< /img>b"),
+        ("[gMASK]<<sop>", "[ gMASK]<< sop>"),
+        ("<s><sop>, <so>", "< s>< sop>, <so>"),
+        ("xyxyx", "x yx yx"),
+        ("line\n$", "l ine\n$"),
+        ("", ""),
+    ],
+)
+def test_texts_that_a_model_reads_as_control_tokens_are_parted(text: str, as_shown: str) -> None:
+    control_texts = ("<img>", "</img>", "[gMASK]", "<s>", "<sop>", "xyx", "line\n$")
+    assert parted(text, beginnings(control_texts)) == as_shown
+    assert parted(text, beginnings(())) == text
 
 
 def test_outside_text_spells_no_control_token() -> None:

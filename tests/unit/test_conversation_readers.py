@@ -62,6 +62,15 @@ def test_an_episode_of_openais_form(tmp_path: Path) -> None:
     assert findings.told() == ["not read or not used, and how often it was met: metadata.reward (1)"]
 
 
+@pytest.mark.parametrize("value", [True, 2**70, -(2**70), 1.5, "2", [3]])
+def test_a_difficulty_that_no_message_holds_is_left_out_and_said(value: object, tmp_path: Path) -> None:
+    one = episode()
+    one["metadata"] = {"task_id": "t1", "difficulty": value}
+    found, findings = read(write_lines(tmp_path / "a.jsonl", [one]))
+    assert [each.about.difficulty for each in found] == [1]
+    assert "metadata.difficulty that is no whole number (1)" in findings.told()[-1]
+
+
 def test_the_raw_rows_of_an_episode_are_the_same_in_any_order(tmp_path: Path) -> None:
     first, second = raw_rows(), raw_rows(2, rollout=1)
     found, findings = read(write_lines(tmp_path / "raw.jsonl", [first[2], second[0], first[0], second[1], first[1]]))

@@ -9,6 +9,7 @@ from schemas.objective_config import ObjectiveConfig
 from tests.unit.test_groups import GRPO, member
 from trainer.episodes.episode_steps import EpisodeSteps
 from trainer.episodes.groups import Group
+from trainer.episodes.success_replay import SuccessReplay
 from trainer.objective.credit import credit, episodes_of
 
 
@@ -57,6 +58,17 @@ def test_a_task_that_is_played_more_often_makes_groups_of_their_own() -> None:
     plain = ObjectiveConfig(adv_estimator="rloo", loss_type="clipped", group_size=2)
     found = credit(episodes_of(groups, played(steps)), plain, proximal={}, reference={}, values={})
     assert [array.tolist() for array in found.advantages.values()] == [[1.0], [-1.0], [2.0], [-2.0]]
+
+
+@pytest.mark.parametrize("num_groups", [1, 2])
+def test_an_earlier_success_teaches_with_every_group_that_it_stands_in(num_groups: int) -> None:
+    failed = [Group((member(0, 2 + 2 * n, 0.0), member(0, 3 + 2 * n, 0.0))) for n in range(num_groups)]
+    groups = SuccessReplay(2, [member(0, 0, 1.0)]).completed(failed)
+    steps = {f"train-r0000-t0-m{index}": {ref(f"t0-m{index}", 0): 1} for index in range(2 + 2 * num_groups)}
+    plain = ObjectiveConfig(adv_estimator="rloo", loss_type="clipped", group_size=2, success_replay=2)
+    found = credit(episodes_of(groups, played(steps)), plain, proximal={}, reference={}, values={})
+    assert found.advantages[ref("t0-m0", 0)].tolist() == [1.0 * num_groups]
+    assert sum(array.sum() for array in found.advantages.values()) == pytest.approx(0.0)
 
 
 def test_remax_compares_with_the_greedy_episode_which_has_no_advantages() -> None:

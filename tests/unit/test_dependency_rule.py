@@ -42,6 +42,7 @@ _PORTS = {
         "served",
         "server_time",
         "backlog",
+        "following",
         "side_by_side",
         "weight_chunks",
         "weight_differences",

@@ -114,6 +114,8 @@ def test_addresses_are_read_as_people_write_them(text: str, proxy: ProxyAddress)
         "http://h:1/secret",
         "http://u:secret@h:99999",
         "http://[:1",
+        "http://proxy..example:1",
+        f"http://{'x' * 64}.example:1",
         "",
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from browser_workers.chromium.calls import Json, NoAnswer
 from browser_workers.chromium.endless_scripts import EndlessScripts
 from browser_workers.chromium.page_events import PageEvents
+from browser_workers.chromium.page_frames import LocalRoot
 from browser_workers.chromium.windows import Windows
 from tests.deadlines import HANGS_S
 
@@ -18,12 +19,16 @@ NUM_LOOKS = 12
 
 
 class Tab:
-    """One whose main thread has used `used_s` seconds more at each look. It answers when its script is ended."""
+    """One whose main thread has used `used_s` seconds more at each look. It answers when its script is ended.
 
-    def __init__(self, used_s: float) -> None:
+    Also its frames, of which one, `frame`, may hang; it alone where it is named.
+    """
+
+    def __init__(self, used_s: float, frame: str = "") -> None:
         self.loading = SimpleNamespace(navigation=None)
+        self._frame = frame
         self.enough = anyio.Event()
-        """It was ended, or looked at often."""
+        """It was ended, or looked at often without having run."""
         self.num_looks = 0
         self._ended = anyio.Event()
         self._used_s = used_s
@@ -32,9 +37,22 @@ class Tab:
     def ended(self) -> bool:
         return self._ended.is_set()
 
+    @property
+    def frames(self) -> "Tab":
+        return self
+
     async def prepare(self) -> None: ...
 
-    async def send(self, method: str, params: Json | None = None, *, timeout_s: float) -> Json:
+    async def roots(self) -> list[LocalRoot]:
+        return [LocalRoot(each, self._send, self._answers if each != self._frame else self._ask) for each in ("", "frame")]
+
+    async def _send(self, method: str, params: Json) -> Json:
+        raise AssertionError("has a deadline of its own")
+
+    async def _answers(self, method: str, params: Json | None = None, *, timeout_s: float = 0.0) -> Json:
+        return {"metrics": []}
+
+    async def _ask(self, method: str, params: Json | None = None, *, timeout_s: float = 0.0) -> Json:
         if method == "Runtime.evaluate":
             with anyio.move_on_after(timeout_s):
                 await self._ended.wait()
@@ -45,7 +63,7 @@ class Tab:
             self.enough.set()
             return {}
         self.num_looks += 1
-        if self.num_looks == NUM_LOOKS:
+        if self.num_looks == NUM_LOOKS and not self._used_s:
             self.enough.set()
         return {"metrics": [{"name": "Nodes", "value": 7}, {"name": "ThreadTime", "value": self.num_looks * self._used_s}]}
 
@@ -56,11 +74,24 @@ class Tab:
     ids=["runs all the time", "gets little of a full machine", "waits for its turn, or its site"],
 )
 async def test_only_a_page_that_runs_has_its_script_ended(used_s: float, ended: bool) -> None:
-    tab, said = Tab(used_s), list[str]()
+    tab = Tab(used_s)
+    said = await ended_in(tab)
+    assert tab.ended == ended
+    assert said == (["the page's script did not return within 0.2 s and was ended"] if ended else [])
+
+
+async def test_a_frame_in_a_process_of_its_own_has_its_script_ended_and_nothing_else() -> None:
+    tab = Tab(0.1, "frame")
+    assert await ended_in(tab) == ["a frame's script did not return within 0.2 s and was ended"]
+    assert tab.ended
+
+
+async def ended_in(tab: Tab) -> list[str]:
+    """What is said until the tab's script was ended, or looked at often."""
+    said: list[str] = []
     windows = cast(Windows, SimpleNamespace(front=tab, tabs=[tab]))
     events = cast(PageEvents, SimpleNamespace(note=said.append))
     with anyio.fail_after(HANGS_S):
         async with EndlessScripts(windows, events, timeout_s=TIMEOUT_S).ended():
             await tab.enough.wait()
-    assert tab.ended == ended
-    assert said == (["the page's script did not return within 0.2 s and was ended"] if ended else [])
+    return said

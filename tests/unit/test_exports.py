@@ -3,6 +3,7 @@
 import io
 import json
 import warnings
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ops.archive.exports.played import Selection, played
 from ops.archive.stream_source import StreamSource
 from schemas.bus_config import BusConfig
 from schemas.context_config import ContextConfig
-from schemas.errors import ConfigurationError
+from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.extensions import EXPORTERS
 from schemas.ids import RunName
 from schemas.messages import Action, ActionKind, AnyMessage, Split
@@ -110,6 +111,20 @@ async def test_whose_judgement_counts_has_to_be_said_where_there_are_several(tmp
         await exported(given, tmp_path / "out", "parquet", Selection())
     assert not (tmp_path / "out").exists()
     await exported(given, tmp_path / "out", "parquet", Selection(rubric="strict-2"))
+
+
+@pytest.mark.parametrize("format_name", EXPORTERS.builtin)
+async def test_what_is_not_whole_is_not_left_there(tmp_path: Path, format_name: str) -> None:
+    class BreakingOff(StreamSource):
+        async def episodes(self) -> AsyncIterator[StoredEpisode]:
+            async for episode in super().episodes():
+                yield episode
+                raise BusUnavailable("gone")
+
+    given = await source()
+    with pytest.raises(BusUnavailable):
+        await exported(BreakingOff(given.bus, given.subjects), tmp_path / "out", format_name)
+    assert world.files(tmp_path) == {}
 
 
 async def test_nothing_is_written_over(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ async def admitted(bus: MemoryBus) -> list[Task]:
     return [record.message for record in records if isinstance(record.message, Task)]
 
 
-async def ended(tended: Feeder, seconds: float = 10.0) -> None:
+async def ended(tended: Feeder, seconds: float = HANGS_S) -> None:
     with anyio.fail_after(seconds):
         await tended.run()
 

@@ -175,18 +175,20 @@ async def test_a_run_whose_trainer_dies_ends(objective: ObjectiveConfig, feeding
 async def test_a_run_that_returned_to_a_good_version_ends(objective: ObjectiveConfig, feeding: str, tmp_path: Path) -> None:
     """No group is lost by it, and nothing that the discarded versions played is learnt from.
 
-    Episodes lag behind versions: the last version that seemed good may be a ruined one, and training returns once more.
+    Episodes lag behind versions: the last version that seemed good may be a ruined one, and training returns once more, some
+    times even.
     """
-    config = replace(FEEDERS[feeding], num_iterations=12)
+    config = replace(FEEDERS[feeding], num_iterations=20)
     played, recorder = Played(ruined={2}), Recorder(returns=True)
-    found = await played.run(tmp_path, objective, config, recorder=recorder, trainer=TrainerConfig(guard_batches=2))
+    trainer = TrainerConfig(guard_batches=2, guard_max_returns=20)
+    found = await played.run(tmp_path, objective, config, recorder=recorder, trainer=trainer)
     returns = [one for one in found if "guard_returned_to" in one]
     discarded = {version for one in returns for version in range(int(one["guard_returned_to"]) + 1, one["version"])}
     assert discarded & played.ruined
-    assert found[-1]["version"] == 12
+    assert found[-1]["version"] == 20
     assert sum(one.get("members_collapsed", 0) for one in found) > 0, "they did play"
     assert any(one.get("samples", 0) for one in found if one["version"] > returns[0]["version"]), "it goes on"
     assert not any(version in discarded for item in recorder.items for version in item.sample.versions)
     if objective.dynamic_sampling == "off":
-        assert played.num_played == 12 * BATCH
+        assert played.num_played == 20 * BATCH
         assert found[-1]["groups_carried_members"] == 0

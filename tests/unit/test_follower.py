@@ -56,7 +56,7 @@ def test_rows_arrive_once_over_restarts(tmp_path: Path) -> None:
         follower = follow(tmp_path, backend)
         metrics.append(Row(version, {"loss": 1.0}))
         follower.wake()
-        follower.close(10)
+        follower.close(HANGS_S)
     assert backend.rows == [1, 2, 3]
     assert backend.opened_at == [1, 2, 3], "each time with what is there already"
 
@@ -68,7 +68,7 @@ def test_a_failure_is_said_once_and_tried_again(tmp_path: Path) -> None:
         follower = follow(tmp_path, backend, again_s=0.01)
         follower.wake((1, ()))
         assert backend.arrived.wait(HANGS_S)
-        follower.close(10)
+        follower.close(HANGS_S)
     assert backend.rows == [1]
     assert backend.shown == [1]
     assert [entry["event"] for entry in logs] == ["tracking_failed", "tracking_recovered"]
@@ -80,13 +80,13 @@ def test_rows_that_were_taken_out_are_delivered_when_they_come_again(tmp_path: P
     for version in (1, 2, 3):
         metrics.append(Row(version, {"loss": 1.0}))
     metrics.append(Row(1, {"eval/success": 1.0}))
-    follow(tmp_path, backend).close(10)
+    follow(tmp_path, backend).close(HANGS_S)
     follower = Follower(
         "recorder", backend.open, metrics=tmp_path / "metrics.jsonl", position=tmp_path / "position", again_s=60
     )
     follower.move(metrics.resume(2))
     metrics.append(Row(3, {"loss": 2.0}))
-    follower.close(10)
+    follower.close(HANGS_S)
     assert backend.rows == [1, 2, 3, 1, 3]
 
 
@@ -95,9 +95,9 @@ def test_what_a_trainer_could_not_deliver_the_next_one_does(tmp_path: Path) -> N
     metrics.append(Row(1, {"loss": 1.0}))
     follower = follow(tmp_path, backend)
     assert backend.refused.wait(HANGS_S)
-    follower.close(10)
+    follower.close(HANGS_S)
     assert backend.rows == []
-    follow(tmp_path, backend).close(10)
+    follow(tmp_path, backend).close(HANGS_S)
     assert backend.rows == [1]
 
 
@@ -120,5 +120,5 @@ def test_a_damaged_position_begins_anew_or_at_the_end(tmp_path: Path, said: str)
     MetricsFile(tmp_path / "metrics.jsonl").append(Row(1, {"loss": 1.0}))
     (tmp_path / "position").write_text(said)
     backend = Recorder()
-    follow(tmp_path, backend).close(10)
+    follow(tmp_path, backend).close(HANGS_S)
     assert backend.rows == ([] if said == "99999" else [1])

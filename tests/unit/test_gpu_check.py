@@ -15,9 +15,13 @@ from ops.gpu_check.checks import Part
 from ops.gpu_check.kernels import OTHERS, kind_of
 from ops.gpu_check.learning import config_of
 from ops.gpu_check.random_model import SHAPES, describe_model
-from ops.gpu_check.results import Agreement, Learning, Refresh, Serving, Throughput, Trained, Training, write
+from ops.gpu_check.results import SCRATCH, Agreement, Learning, Refresh, Serving, Throughput, Trained, Training, write
 from trainer.engine.settings import EngineSettings
 from trainer.ports import Effort, StepResult
+
+
+def names(folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir()]
 
 
 def planned(num_gpus: int, *only: str) -> dict[str, Part]:
@@ -43,10 +47,14 @@ async def test_a_part_that_fails_says_why_and_where(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_part_that_never_ends_is_ended(tmp_path: Path) -> None:
+async def test_a_part_that_never_ends_is_ended_and_leaves_no_copies_of_models(tmp_path: Path) -> None:
+    copy = tmp_path / f"{SCRATCH}abc" / "v1" / "model.safetensors"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(b"weights")
     failure = await checks.run(Part("slow", "http.server", ("--bind", "127.0.0.1", "0"), 1.0), tmp_path)
     assert failure is not None
     assert failure.reason.startswith("it did not end within 1 s; ")
+    assert names(tmp_path) == ["slow.log"]
 
 
 def test_every_figure_has_a_line(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def test_a_website_is_a_level() -> None:
 
 
 def test_the_address_is_as_a_browser_has_it() -> None:
+    assert LAKES.resolve("lake", "slip=.5").url == "http://frozen-lake.millrace.test/lake?slip=.5"
     opening = LAKES.resolve("lake", "slip=2/3&seed=1")
     assert opening.url == "http://frozen-lake.millrace.test/lake?slip=2%2F3&seed=1"
     assert json.dumps(opening.url) in opening.probe, "no other level rewards"
@@ -64,6 +65,11 @@ def test_the_address_is_as_a_browser_has_it() -> None:
         ("frozen_lake:lake?slip=1", r"slip is '1': write a number from 0 to 0\.9, as in slip=0\.2 or slip=1/5"),
         ("frozen_lake:lake?slip=1/0", "slip is '1/0': write a number"),
         ("frozen_lake:lake?slip=nan", "slip is 'nan': write a number"),
+        ("frozen_lake:lake?slip=1e-1", "slip is '1e-1': write a number"),
+        ("frozen_lake:lake?holes=1e999999999", "holes is '1e999999999': write a number"),
+        (f"frozen_lake:lake?holes=0.{'3' * 100}", "holes is '0.3"),
+        ("frozen_lake:lake?holes=1/2/3", "holes is '1/2/3': write a number"),
+        ("frozen_lake:lake?holes=/", "holes is '/': write a number"),
         ("frozen_lake:lake?holes=", "holes is '': write a number from 0 to 0.5"),
         ("frozen_lake:lake?step_reward=inf", "step_reward is 'inf': write a number from -10 to 10, as in step_reward=-0.01"),
         ("frozen_lake:lake?text=yes", "text is 'yes': write off or on"),

@@ -30,7 +30,7 @@ async def watch(pipe: Path) -> AsyncIterator[Watch]:
 
 
 @contextmanager
-def guarded(*command: str, parent: int | None = None, grace_s: float = 5.0) -> Iterator[subprocess.Popen[bytes]]:
+def guarded(*command: str, parent: int | None = None, grace_s: float = HANGS_S) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(guard_command(command, parent=parent, grace_s=grace_s), start_new_session=True) as process:
         try:
             yield process

@@ -1,19 +1,26 @@
 """A training job on several nodes: one generation after the other, in which all ranks run or none."""
 
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
+import psutil
 import pytest
 
+from bus.background import background
 from bus.memory import MemoryBus
 from bus.ports import Expect, Record
+from bus.server.ports import free_port
 from bus.subjects import Subjects
-from ops.launch import job_membership
+from ops.launch import job, job_membership
 from ops.launch.job import Interface, Job, run_job
 from ops.launch.job_membership import JobMembership
+from ops.launch.ranks import LocalRanks
+from ops.processes.service import DRAIN_SIGNAL
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.ids import RunName
 from schemas.messages import AnyMessage, JobNode, JobState
@@ -26,10 +33,11 @@ JOB = Job(nodes=("a", "b"), num_ranks=(2, 1))
 HERE = Interface(name="lo", address="127.0.0.1")
 _NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "GLOO_SOCKET_IFNAME", "MASTER_PORT")
 _RANK = f"""
-import os, time
+import os, signal, time
 from pathlib import Path
 folder, names = Path(os.environ["FOLDER"]), {_NAMES!r}
 place = [os.environ[name] for name in names]
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 writing = folder / f"writing-{{place[-1]}}-{{place[0]}}"
 writing.write_text(" ".join(place))
 writing.rename(folder / f"{{place[-1]}}-{{place[0]}}")
@@ -50,6 +58,20 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_membership, "_BEAT_S", 0.05)
+
+
+@pytest.fixture(autouse=True)
+def new_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generations are told apart by their ports, and the system may give one twice."""
+    drawn = set[int]()
+
+    def new(address: str) -> int:
+        while (port := free_port(address)) in drawn:
+            pass
+        drawn.add(port)
+        return port
+
+    monkeypatch.setattr(job, "free_port", new)
 
 
 class Server(MemoryBus):
@@ -104,6 +126,13 @@ class World:
         await eventually(lambda: sum(len(ranks) == 3 for ranks in self.begun().values()) >= number)
         return [ranks for ranks in self.begun().values() if len(ranks) == 3]
 
+    async def heard(self, name: str, number: int) -> None:
+        """Returns when the node has spoken so many more times."""
+        async with self.bus.tail(SUBJECTS.heartbeats, SUBJECTS.job_node(name), only_new=True) as records:
+            with anyio.fail_after(HANGS_S):
+                for _ in range(number):
+                    await anext(records)
+
     async def state(self, name: str) -> JobNode | None:
         record = await self.bus.last(SUBJECTS.heartbeats, SUBJECTS.job_node(name))
         return record.message if record is not None and isinstance(record.message, JobNode) else None
@@ -136,6 +165,24 @@ async def test_all_ranks_meet_at_the_first_node_and_end_with_rank_0(tmp_path: Pa
         for rank in range(3):
             made.end(rank)
         await eventually(lambda: made.codes == {"a": 0, "b": 0})
+
+
+async def test_a_node_whose_ranks_have_ended_waits_for_rank_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long: it may still write the last checkpoint."""
+    async with world(tmp_path) as (made, start):
+        start("b")
+        start("a")
+        await made.generations(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(job, "_FOLLOW_S", 0.0)
+            made.end(2)
+            await eventually(lambda: len(psutil.Process().children()) == 2)
+            await made.heard("b", 10)
+        assert made.codes == {}
+        for rank in (0, 1):
+            made.end(rank)
+        await eventually(lambda: made.codes == {"a": 0, "b": 0})
+        assert len(made.begun()) == 1
 
 
 async def test_a_rank_that_fails_ends_them_all_and_the_next_generation_begins_when_its_node_is_back(tmp_path: Path) -> None:
@@ -189,6 +236,32 @@ async def eventually_is(made: World, name: str, state: JobState) -> None:
     with anyio.fail_after(HANGS_S):
         while (word := await made.state(name)) is None or word.state is not state:  # noqa: ASYNC110
             await anyio.sleep(0.02)
+
+
+@pytest.mark.parametrize(("name", "other", "num_ranks"), [("a", "b", 2), ("b", "a", 1)])
+async def test_a_node_that_was_told_to_leave_takes_no_part_in_another_generation(
+    name: str, other: str, num_ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, tell = anyio.Event(), LocalRanks.tell
+
+    def telling(self: LocalRanks, number: signal.Signals) -> None:
+        tell(self, number)
+        told.set()
+
+    monkeypatch.setattr(LocalRanks, "tell", telling)
+    async with world(tmp_path) as (made, start):
+        peer = JobMembership(made.bus, SUBJECTS, other)
+        await peer.begin()
+        async with background(peer.run):
+            await peer.say(state=JobState.READY, address="")
+            start(name)
+            await eventually_is(made, name, JobState.RUNNING if name == JOB.nodes[0] else JobState.READY)
+            await peer.say(state=JobState.RUNNING, generation=1, address="127.0.0.1:1")
+            await eventually(lambda: sum(map(len, made.begun().values())) == num_ranks)
+            os.kill(os.getpid(), DRAIN_SIGNAL)
+            await told.wait()
+            await peer.leave()  # it crashed while it drained
+            await eventually(lambda: made.codes == {name: 0})
 
 
 async def test_a_node_that_is_no_longer_heard_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

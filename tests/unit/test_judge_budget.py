@@ -1,9 +1,11 @@
 """The run's budget of model calls: exact for one worker, shared by all, and a pause instead of a failure."""
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
 import anyio
+import msgspec
 import pytest
 import structlog
 
@@ -11,17 +13,20 @@ from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import Status
 from judges.endpoint.port import Answer
+from judges.rubric import budget as budget_module
 from judges.rubric.accounts import cost_of
 from judges.rubric.asking import JudgeSession
-from judges.rubric.budget import Spending
+from judges.rubric.budget import Spending, open_budget
 from judges.rubric.session import RecordedSessions
+from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable, ConfigurationError, NoVerdict
 from schemas.ids import EpisodeId, WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
-from schemas.messages import JudgeCall, Role
+from schemas.messages import JudgeCall, JudgeSpending, Role
 from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
 from tests.support.judging.sessions import SUBJECTS, YES, Model, inquiry, judge_sessions, recorded
+from tests.support.polling import until
 
 pytestmark = pytest.mark.anyio
 DEAR = Answer(text="yes", finish_reason="stop", prompt_tokens=1_000_000)
@@ -243,8 +248,7 @@ async def test_a_record_that_cannot_be_read_stops_nobody() -> None:
     assert {log["seq"] for log in logs if log["event"] == "record_skipped"} == {newest.seq + 1}
 
 
-async def test_a_bus_that_is_away_for_a_while_does_not_end_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judges.rubric.budget._FOLLOW_AGAIN_S", 0.0)
+async def test_a_bus_that_is_away_for_a_while_does_not_end_the_count() -> None:
     bus, model, status = MemoryBus(SUBJECTS), Model(lambda _: YES), judge_status()
     tail, failures = bus.tail, iter([BusUnavailable("no server"), BusUnavailable("no server")])
 
@@ -267,3 +271,46 @@ async def test_a_bus_that_is_away_for_a_while_does_not_end_the_count(monkeypatch
         group.cancel_scope.cancel()
     assert next(failures, None) is None
     assert len(model.asked) == 5
+
+
+async def test_what_was_spent_stays_spent_when_its_calls_have_aged_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget_module, "_SAY_S", 0.01)
+    now = [time.time()]
+    bus = MemoryBus(SUBJECTS, BusConfig(run=SUBJECTS.run), clock=lambda: now[0])
+    config = JudgeConfig(max_calls=11)
+    async with open_budget(bus, SUBJECTS, config, judge_status()):
+        for number in range(10):
+            stored = msgspec.structs.replace(call(0.5), answer=number)
+            await bus.append(SUBJECTS.calls, SUBJECTS.call("r", EpisodeId("e"), "q", number), stored)
+
+        async def is_written() -> bool:
+            said = await bus.last(SUBJECTS.feeding, SUBJECTS.spent)
+            return said is not None and said.message == JudgeSpending(calls_seq=10, num_calls=10, cost=5.0, dearest=0.5)
+
+        await until(is_written)
+    for _ in range(2):
+        now[0] += 31 * 86400
+        status = judge_status()
+        async with open_budget(bus, SUBJECTS, config, status) as budget, budget.call():
+            with anyio.move_on_after(0.1):
+                async with budget.call():
+                    raise AssertionError
+    assert await bus.last_seq(SUBJECTS.calls) == 10
+
+
+async def test_calls_that_were_lost_with_a_servers_power_are_counted_and_so_are_those_that_follow() -> None:
+    bus = MemoryBus(SUBJECTS)
+    await bus.append(SUBJECTS.feeding, SUBJECTS.spent, JudgeSpending(calls_seq=40, num_calls=40))
+    await bus.append(SUBJECTS.calls, SUBJECTS.call("r", EpisodeId("e"), "q", 0), call())
+    status = judge_status()
+    async with open_budget(bus, SUBJECTS, JudgeConfig(max_calls=41), status) as budget:
+        await bus.append(SUBJECTS.calls, SUBJECTS.call("r", EpisodeId("e"), "q", 1), msgspec.structs.replace(call(), answer=1))
+
+        async def is_paused() -> bool:
+            with anyio.move_on_after(0.01):
+                async with budget.call():
+                    pass
+            return status.state == "paused"
+
+        await until(is_paused)
+    assert "41 calls were made" in status.note

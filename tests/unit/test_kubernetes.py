@@ -9,6 +9,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from bus.server.patience import START_S, reading_s
 from ops.launch.kubernetes import Images, manifests
 from ops.launch.node_file import read_node_file
 from ops.launch.seccomp import chromium_seccomp
@@ -80,6 +81,15 @@ def test_no_pod_is_root_writes_its_image_or_has_capabilities(tmp_path: Path) -> 
         assert pod["automountServiceAccountToken"] is False
         assert "livenessProbe" in container
         assert container["resources"]["limits"]["memory"]
+
+
+def test_a_server_may_read_its_whole_volume_before_it_is_taken_for_dead(tmp_path: Path) -> None:
+    (server,) = (each for each in made(tmp_path) if each["kind"] == "StatefulSet" and "volumeClaimTemplates" in each["spec"])
+    (container,), (claim,) = server["spec"]["template"]["spec"]["containers"], server["spec"]["volumeClaimTemplates"]
+    probe, storage = container["startupProbe"], claim["spec"]["resources"]["requests"]["storage"]
+    volume_bytes = int(storage.removesuffix("Gi")) * 2**30
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= START_S + reading_s(volume_bytes)
+    assert "initialDelaySeconds" not in container["livenessProbe"], "it begins when the server has answered"
 
 
 def test_what_a_worker_writes_is_mounted(tmp_path: Path) -> None:

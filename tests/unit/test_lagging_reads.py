@@ -9,22 +9,51 @@ from msgspec import structs
 from agents.weights import AnnouncedWeights
 from browser_workers.play import Play
 from bus import chain
+from bus.background import background
 from bus.chain import EpisodeChain
+from bus.chain_state import is_end
 from bus.consumer.position import DurablePlace
+from bus.consumer.source import Source
 from bus.consumer.start import BEGINNING
+from bus.context import WorkerContext
+from bus.evidence import Evidence
 from bus.memory import MemoryBus
 from bus.ports import Expect, Record
+from bus.presence import Status
+from bus.retry import Backoff
+from bus.trying import LOOKS
 from bus.weight_chunks import stored_files
+from judges.episode import JudgedEpisode
+from judges.function_judge import FunctionJudge
+from judges.worker import JudgeWorker
+from ops.archive.stream_source import read_episode
 from ops.simulation.training import Counters
-from schemas.errors import BusUnavailable, ChainConflict
+from schemas.bus_config import BusConfig
+from schemas.config import Config
+from schemas.errors import BusUnavailable, ChainConflict, RecordGone
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import AnyMessage, Checkpoint, FileHash, Outcome, Position, RecordRef, Task, Trajectory
-from tests.builders import RUN, WORKER, checkpoint, observation, step_request, task, trajectory
+from schemas.judge_config import JudgeConfig
+from schemas.messages import (
+    AnyMessage,
+    Checkpoint,
+    FileHash,
+    Judgement,
+    Outcome,
+    Position,
+    RecordRef,
+    Role,
+    Task,
+    Trajectory,
+    Verdict,
+)
+from tests.builders import RUN, WORKER, checkpoint, judgement, observation, step_request, task, trajectory
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
 from tests.support.bus.lagging import LaggingBus
 from tests.support.bus.local_weights import local_weights
+from tests.support.bus.played import play
 from tests.support.bus.weight_world import CONFIG, checkpoint_of, version_files, write
+from tests.support.judging.webarena import recorded, visit
 from trainer.feeding.admission import Admitter
 from trainer.versions.announcements import Announcements
 from trainer.versions.checkpoints import TrainerState, write_checkpoint
@@ -232,6 +261,126 @@ async def test_a_reader_does_not_take_its_own_place_for_another_readers() -> Non
     assert record is not None
     assert isinstance(record.message, Position)
     assert (record.message.sequences[SUBJECTS.judged], bus.lags) == (5, False)
+
+
+async def evidence_of(bus: LaggingBus, *, num_hidden: int) -> tuple[Evidence, Trajectory]:
+    """Of an episode of two steps, none of which is shown in the first `num_hidden` reads."""
+    ended = await play(bus, task(), num_steps=2, in_prompt=lambda step: tuple(range(step + 1)))
+    bus.show_nothing(num_hidden)
+    return Evidence(bus, SUBJECTS), ended
+
+
+@pytest.mark.parametrize("num_hidden", [1, 2, 4])
+async def test_evidence_that_is_not_shown_yet_has_not_aged_out(num_hidden: int) -> None:
+    bus = LaggingBus(SUBJECTS)
+    evidence, ended = await evidence_of(bus, num_hidden=num_hidden)
+    assert [seen.step for seen in await evidence.observations(ended)] == [0, 1]
+    assert not bus.lags
+    bus.show_nothing(num_hidden)
+    steps = await evidence.steps(ended)
+    assert ([step.step for step in steps], bus.lags) == ([0, 1], False)
+    for message in (ended, judgement(ended), steps[1]):
+        bus.show_nothing(num_hidden)
+        screenshots = [screenshot.data for screenshot in await evidence.screenshots(message)]
+        assert (screenshots, bus.lags) == ([b"screenshot 0", b"screenshot 1"], False)
+
+
+async def test_traffic_that_is_not_shown_yet_has_not_aged_out() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    owned = await taken(bus, of)
+    record = recorded(of, [visit("/")])
+    bus.lag(2)
+    await owned.record(record)
+    ended = structs.replace(trajectory(of), network=record.summary)
+    assert await Evidence(bus, SUBJECTS).network(ended) == record
+    assert not bus.lags
+
+
+async def test_evidence_that_cannot_be_seen_is_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bus.trying.LOOKED_FOR", Backoff(0.0, 0.0))
+    bus = LaggingBus(SUBJECTS)
+    evidence, ended = await evidence_of(bus, num_hidden=2 + LOOKS)
+    with pytest.raises(BusUnavailable, match="cannot be seen yet"):
+        await evidence.observations(ended)
+    assert len(await evidence.observations(ended)) == 2
+
+
+async def test_evidence_that_no_reader_takes_is_not_waited_for() -> None:
+    bus = MemoryBus(SUBJECTS)
+    ended = await play(bus, task(), num_steps=1)
+    await bus.append_bytes(SUBJECTS.episodes(0), SUBJECTS.chain_record(ended.episode, 1, "obs", 1), b"\xc1")
+    with pytest.raises(RecordGone, match="holds 1 of the 2 records"):
+        await Evidence(bus, SUBJECTS).observations(structs.replace(ended, num_observations=2))
+
+
+async def test_a_judge_rules_by_what_is_not_shown_yet() -> None:
+    async def looks(episode: JudgedEpisode) -> bool:
+        return len(await episode.observations()) == len(await episode.steps()) == 2
+
+    config = Config(bus_config=BusConfig(run=RUN), judge_config=JudgeConfig(judge="m:looks_v1"))
+    bus = LaggingBus(SUBJECTS, config.bus_config, ("looks_v1",))
+    await evidence_of(bus, num_hidden=3)
+    context = WorkerContext(bus, SUBJECTS, Status(Role.JUDGE, WORKER))
+    worker = JudgeWorker(context, config, FunctionJudge("looks_v1", looks))
+    async with background(worker.run), bus.tail(SUBJECTS.judged, f"{RUN}.judged.>") as records:
+        with anyio.fail_after(HANGS_S):
+            record = await anext(records)
+    assert isinstance(record.message, Judgement)
+    assert (record.message.verdict, record.message.error, bus.lags) == (Verdict.SUCCESS, "", False)
+
+
+async def test_a_named_record_is_given_up_when_the_leader_lacks_it_and_not_before() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    owned = await taken(bus, of)
+    bus.lag(LOOKS)
+    await owned.observe(observation(of))
+    found = await chain.read(bus, SUBJECTS, RecordRef(of.episode, attempt=1, kind="obs", step=0))
+    assert (found is not None, bus.lags) == (True, False)
+    bus.lag(LOOKS)
+    assert await chain.read(bus, SUBJECTS, RecordRef(of.episode, attempt=1, kind="obs", step=1)) is None
+    assert bus.lags, "what nobody has is not looked for again"
+
+
+async def test_an_end_of_another_task_is_none_though_the_task_is_not_shown_yet() -> None:
+    bus = LaggingBus(SUBJECTS)
+    of = await admitted(bus)
+    bus.show_nothing(1)
+    assert not await is_end(bus, SUBJECTS, trajectory(structs.replace(of, instruction="another")))
+    assert not bus.lags
+
+
+async def test_an_archived_chain_is_whole_though_its_end_is_not_shown_yet() -> None:
+    bus = LaggingBus(SUBJECTS)
+    ended = await play(bus, task())
+    record = await bus.last(SUBJECTS.trajectories, SUBJECTS.trajectory(ended.task.split, ended.episode))
+    assert record is not None
+    bus.show_nothing(2)
+    assert (await read_episode(bus, SUBJECTS, record)).is_complete
+    assert not bus.lags
+
+
+async def test_a_reader_that_ends_now_reads_what_is_not_shown_yet() -> None:
+    bus = LaggingBus(SUBJECTS)
+    await play(bus, task())
+    bus.show_nothing(2)
+    source = await Source(SUBJECTS.trajectories, SUBJECTS.everything("trajectory")).until_now(bus)
+    assert (source.end_seq, bus.lags) == (1, False)
+
+
+async def test_a_reader_whose_record_is_not_shown_yet_does_not_take_it_for_removed() -> None:
+    """Another record has its sequence: what was stored since counts."""
+    bus = LaggingBus(SUBJECTS)
+    place = DurablePlace(bus, SUBJECTS, "mine")
+    await place.claim((SUBJECTS.trajectories,), BEGINNING)
+    await play(bus, task())
+    place.passed(Record(SUBJECTS.trajectories, "", 1, task(), time_s=1.0))
+    await place.write()
+    anew = DurablePlace(bus, SUBJECTS, "mine")
+    bus.show_nothing(2)
+    starts = await anew.claim((SUBJECTS.trajectories,), BEGINNING)
+    assert (starts[SUBJECTS.trajectories].since_s, bus.lags) == (1.0, False)
 
 
 async def test_a_repair_publishes_and_queues_what_is_not_shown_yet() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -15,6 +16,7 @@ import psutil
 import pytest
 import yaml
 
+import ops.launch.node_file
 from bus.server.keys import write_private
 from ops.cli import main
 from ops.launch.extras import extras_of
@@ -71,6 +73,12 @@ def nodes(tmp_path: Path) -> Path:
     return path
 
 
+def _roles_wait(nodes: Path) -> None:
+    """For a server that never says where it is: they are begun again and again, and none of them ends for good."""
+    content = yaml.safe_load(nodes.read_text())
+    nodes.write_text(yaml.safe_dump({**content, "url": f"file:{nodes.parent}/shared/server.json"}))
+
+
 def launched(nodes: Path, *arguments: str) -> int:
     return main(["launch", "--file", str(nodes), *arguments])
 
@@ -84,11 +92,28 @@ def test_units_are_what_systemd_takes(nodes: Path, tmp_path: Path) -> None:
     script = f"{ROOT}/ops/launch/node.sh --venv {VENV}"
     assert f"ExecStart={script} --file {folder}/nodes.yaml --name cpu-1\n" in text
     assert "User=millrace\n" in text
+    written = {unit.name: re.findall(r"^ReadWritePaths=(.*)$", unit.read_text(), re.MULTILINE) for unit in units}
+    assert written["millrace-cpu-1.service"] == [f'"-{folder}"']
+    assert written["millrace-nats-1.service"] == [f'"-{tmp_path}/on-nats-1/folder" "-{tmp_path}/on-nats-1/server"']
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not here to read them")
     done = subprocess.run([analyze, "verify", *units], capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_unit_of_a_server_that_says_where_it_is_may_write_that_too(nodes: Path, tmp_path: Path) -> None:
+    content = yaml.safe_load(nodes.read_text())
+    nodes.write_text(yaml.safe_dump({**content, "url": "file:/etc/shared/server.json"}))
+    assert launched(nodes, "--with", "systemd", "--out", str(tmp_path / "out")) == 0
+    naming = {path.name for path in (tmp_path / "out").iterdir() if '"-/etc/shared"' in path.read_text()}
+    assert naming == {"millrace-nats-1.service"}
+
+
+def test_documented_servers_keep_their_data_where_data_belongs() -> None:
+    texts = [ops.launch.node_file.__doc__ or "", *(page.read_text() for page in (ROOT / "docs").glob("*.md"))]
+    folders = {found for text in texts for found in re.findall(r"^ *server: (/[^ \n]*)", text, re.MULTILINE)}
+    assert folders == {"/var/lib/millrace/server", "/shared/mine/server"}
 
 
 def test_batch_scripts_ask_for_gpus_and_are_scripts(nodes: Path, tmp_path: Path) -> None:
@@ -197,6 +222,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_node_is_given_its_own_keys_only_started_once_and_stopped_over_ssh(
     nodes: Path, cluster: Path, ssh: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    _roles_wait(nodes)
     over = ("--with", "ssh", "--name", "cpu-1", "--cluster", str(cluster), "--no-setup")
     assert launched(nodes, *over, "--dry-run") == 0
     assert not ssh.exists()
@@ -247,6 +273,22 @@ def test_nodes_are_given_the_prompt_file_that_the_recipe_names(
         _own_prompt(nodes, elsewhere)
         with pytest.raises(ConfigurationError, match="put the file beside the recipe, and write"):
             _ = read_node_file(nodes).copied
+    nodes.write_text(nodes.read_text().replace("env_config.server_size=9", "model_config.prompt_version=theirs.txt"))
+    with pytest.raises(ConfigurationError, match="a worker's config names the prompt theirs"):
+        _ = read_node_file(nodes).copied
+
+
+def test_nodes_are_given_the_files_that_the_recipe_begins_with(nodes: Path, tmp_path: Path) -> None:
+    folder = nodes.parent
+    (folder / "own.yaml").write_text("defaults: [base, _self_]\nfeeder_config: {num_iterations: 3}\n")
+    (folder / "base.yaml").write_text("defaults: [simulation, _self_]\nmodel_config: {prompt_version: mine.txt}\n")
+    (folder / "mine.txt").write_text("$definition")
+    assert [path.name for path in read_node_file(nodes).copied] == ["own.yaml", "mine.txt", "base.yaml"]
+    (folder / "below").mkdir()
+    (folder / "below/base.yaml").write_text("model_config: {prompt_version: mine.txt}\n")
+    (folder / "own.yaml").write_text("defaults: [simulation, below/base@_here_, _self_]\n")
+    with pytest.raises(ConfigurationError, match="which the recipe is made: put the file beside"):
+        _ = read_node_file(nodes).copied
 
 
 def test_a_step_that_fails_is_named_and_ends_the_start(
@@ -284,7 +326,11 @@ def test_roles_without_a_gpu_need_no_torch() -> None:
     assert extras_of((Role.POLICY,), has_gpu=True) == ("policy",)
 
 
-def test_a_node_that_is_drained_leaves_with_its_workers(nodes: Path) -> None:
+def test_a_node_that_is_drained_leaves_with_its_workers(nodes: Path, tmp_path: Path) -> None:
+    _roles_wait(nodes)
+    recipe = tmp_path / "on-cpu-1/folder/own.yaml"
+    recipe.parent.mkdir(parents=True)
+    shutil.copy(nodes.parent / "own.yaml", recipe)
     argv = millrace_command(["node", "--file", str(nodes), "--name", "cpu-1"])
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=millrace_environment(), cwd="/") as node:
         assert node.stdout is not None
@@ -293,4 +339,4 @@ def test_a_node_that_is_drained_leaves_with_its_workers(nodes: Path) -> None:
         assert node.wait(HANGS_S) == 0
         rest = node.stdout.read()
     assert said == {"cpu-1-browser-1 running\n", "cpu-1-browser-2 running\n"}
-    assert {line.rpartition(" ")[2] for line in rest.splitlines()} <= {"running", "waiting", "finished", "stopped"}
+    assert {line.split()[1].removesuffix(":") for line in rest.splitlines()} <= {"running", "waiting", "finished", "stopped"}

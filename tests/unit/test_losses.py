@@ -151,7 +151,7 @@ def test_the_step_is_the_same_however_it_is_split(loss: str, mode: Aggregation) 
     splits = [_random_split(len(sequences), seed) for seed in range(5)]
     for num_ranks in (1, 2):
         for size in (1, 3, 7):
-            shares = deal(items, num_ranks=num_ranks, micro_batch=size)
+            shares = deal(items, num_ranks=num_ranks, micro_batch=size, idle=items[0].idle)
             splits.append(
                 [[places[item.sample.ref.step] for item in part if _counts(item)] for share in shares for part in share]
             )

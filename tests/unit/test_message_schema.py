@@ -121,6 +121,7 @@ def test_subjects_are_those_that_the_code_makes() -> None:
         NAMES.turn("minute", "www.example.org", "http://proxy.example:3128", "3"),
         NAMES.feeder_memory,
         NAMES.task_results(9),
+        NAMES.spent,
         NAMES.checkpoint(PolicyVersion(3)),
         NAMES.weights("00" * 32, 0, 10),
         NAMES.heartbeat(Role.JUDGE, worker),

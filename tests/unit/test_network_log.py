@@ -44,8 +44,12 @@ def har(record: NetworkRecord) -> dict[str, Any]:
 
 
 SECRETS = """password Password newPassword user[password] pwd passwd PASSPHRASE x-api-key apiKey access_token id-token
-X-CSRF-Token authorization client_secret otp card[cvc] cardNumber form_key sessionId credentials[0]"""
-HARMLESS = "author passport compass keyword opinion bypass tokenizer q note[note] accept referer"
+X-CSRF-Token authorization client_secret otp card[cvc] cardNumber form_key sessionId credentials[0]
+x-csrftoken csrfmiddlewaretoken XSRFTOKEN xsrf-token accesstoken refreshtokens userpassword password2 passwordconfirm userpwd
+clientsecret secretkey apikey x-apikey privatekey myaccesskey cardnumber cvvcode usercredentials idjwt basicauth oauth2
+oauthverifier authkey totp pincode userpass PHPSESSID JSESSIONID sess_id proxyauthorization"""
+HARMLESS = """author passport compass keyword opinion bypass tokenizer q note[note] accept referer secretary passage possession
+authors processid businessid accessid keynumber spin shipping monkey laptop broken assessment discard[number] foot_p"""
 
 
 def test_names_of_secrets() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from browser_workers.network.addresses import assumed, kind, literal, plain
+from browser_workers.network.names import in_turn
 from browser_workers.network.refusals import Refusals
 from browser_workers.network.rules import Endpoint, Rules, endpoint, normal_host, rules_for
 from schemas.browser_config import BrowserConfig
@@ -282,3 +283,16 @@ def test_names_of_private_networks_are_nobody_elses_to_look_up(name: str) -> Non
 @pytest.mark.parametrize("name", ["site.example", "local.example", "internal-wiki.example", "xn--p1ai.xn--p1ai"])
 def test_public_names_may_be(name: str) -> None:
     assert not Rules().refusal_of_private_name(name)
+
+
+@pytest.mark.parametrize(
+    ("found", "tried"),
+    [
+        (("2001:db8::1", "2001:db8::2", "192.0.2.1", "192.0.2.2"), ("2001:db8::1", "192.0.2.1", "2001:db8::2", "192.0.2.2")),
+        (("192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"), ("192.0.2.1", "2001:db8::1", "192.0.2.2", "192.0.2.3")),
+        (("192.0.2.1", "192.0.2.2"), ("192.0.2.1", "192.0.2.2")),
+        ((), ()),
+    ],
+)
+def test_kinds_of_addresses_take_turns(found: tuple[str, ...], tried: tuple[str, ...]) -> None:
+    assert in_turn(tuple(map(ip_address, found))) == tuple(map(ip_address, tried))

@@ -1,18 +1,27 @@
 """The node file by value: what is read, what is refused and with which words, and the processes that a node runs."""
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio.lowlevel
 import pytest
 import yaml
 
+import ops.launch.node
 from ops.cli import main
 from ops.config.loading import load_config
+from ops.launch.devices import on_devices
 from ops.launch.environment_file import read_environment
 from ops.launch.job import Job
 from ops.launch.kubernetes import Images, manifests
 from ops.launch.node_file import NodeFile, administered, read_node_file
 from ops.launch.processes import Given, processes
+from ops.processes.supervisor import RoleSpec, Supervisor
+from ops.processes.supervisor import supervise as supervised
+from ops.run.alone import alone
+from ops.run.folder import RunFolder
 from schemas.errors import ConfigurationError
 
 PATHS = {"ca_file": "/etc/m/ca.pem", "keys": "/etc/m/{node}/keys", "folder": "/var/lib/m"}
@@ -63,6 +72,68 @@ def test_each_policy_has_gpus_of_its_own_and_a_trainer_is_one_job_of_ranks(tmp_p
     assert "archive" in specs["gpu-1-archiver-1"].argv
 
 
+SLURM = {"SLURM_JOB_ID": "7"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "seen"),
+    [
+        ({}, ["8", "9,10", "11", "12"]),
+        (SLURM, ["0", "1,2", "3", "4"]),
+        ({**SLURM, "CUDA_VISIBLE_DEVICES": "0,1,2,3,4"}, ["0", "1,2", "3", "4"]),
+        ({**SLURM, "CUDA_VISIBLE_DEVICES": "3, 4,5,6,7"}, ["3", "4,5", "6", "7"]),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c,GPU-d,GPU-e"}, ["GPU-a", "GPU-b,GPU-c", "GPU-d", "GPU-e"]),
+        ({"CUDA_VISIBLE_DEVICES": "7,8,9,10,11,12"}, ["8", "9,10", "11", "12"]),
+    ],
+)
+def test_a_node_sees_no_devices_but_those_that_it_was_given(
+    environment: dict[str, str], seen: list[str], tmp_path: Path
+) -> None:
+    roles = {"policy": {"gpus": [8, [9, 10]]}, "trainer": {"gpus": [11, 12]}}
+    file = written(tmp_path, {**FILE, "nodes": {"gpu-1": {"roles": roles}}})
+    node = on_devices(file.node("gpu-1"), environment)
+    assert [gpu for share in node.shares for gpu in share.gpus] == seen
+    specs = processes(file.of(node), node, Given(server_binary=None, environment={}))
+    assert ",".join(spec.env["CUDA_VISIBLE_DEVICES"] for spec in specs) == ",".join(seen)
+
+
+@pytest.mark.anyio
+async def test_processes_of_a_node_in_a_job_see_the_job_s_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[RoleSpec] = []
+
+    @asynccontextmanager
+    async def supervise(logs: Path, **settings: object) -> AsyncIterator[Supervisor]:
+        async with supervised(logs) as supervisor:
+            monkeypatch.setattr(supervisor, "start", started.append)
+            monkeypatch.setattr(supervisor, "wait", lambda _: anyio.lowlevel.checkpoint())
+            yield supervisor
+
+    monkeypatch.setattr(ops.launch.node, "supervise", supervise)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "9,8,7,6,5")
+    file = written(tmp_path, {**FILE, "folder": str(tmp_path)}).path
+    assert await ops.launch.node.main(file, "gpu-1", check=False) == 0
+    seen = [spec.env.get("CUDA_VISIBLE_DEVICES") for spec in started]
+    assert seen == ["9", "8,7", None, None, "6,5"]
+
+
+def test_a_node_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, {**FILE, "folder": str(tmp_path / "run")}).path
+    with alone(RunFolder(tmp_path / "run"), "gpu-1"):
+        assert main(["node", "--file", str(file), "--name", "gpu-1"]) == 78
+    assert "keeps the roles of gpu-1 running there" in capsys.readouterr().err
+
+
+def test_a_node_that_was_given_too_few_devices_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, FILE).path
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    assert main(["node", "--file", str(file), "--name", "gpu-1", "--check"]) == 78
+    assert "the GPUs 0, 1, 2, 3, 4 in its file, and was given CUDA_VISIBLE_DEVICES='0,1,2,3': ask for 5" in (
+        capsys.readouterr().err
+    )
+
+
 def test_nodes_that_share_a_trainer_run_its_ranks_as_one_job(tmp_path: Path) -> None:
     roles = {"trainer": {"gpus": [0, 1]}}
     nodes = {"gpu-1": {"roles": roles}, "gpu-2": {"roles": {"trainer": {"gpus": [4, 5, 6]}}}}
@@ -89,6 +160,8 @@ def test_a_network_of_ranks_is_one(tmp_path: Path, network: str) -> None:
         ({"rum": "mine"}, "the file has the key 'rum': did you mean run"),
         ({"run": "a.b"}, "run 'a.b' cannot name"),
         ({"url": ""}, "url is '': write one line"),
+        ({"url": "tls://a:99999"}, "bus_config.url has 'tls://a:99999': write scheme, host and port"),
+        ({"url": "tls://me:secret@a:4222"}, "bus_config.url names a user or a password"),
         ({"url": "file:server.json"}, "bus_config.url is file:server.json: write the whole path"),
         ({"url": "file:/shared/$(id)"}, "url is 'file:/shared/$(id)': write an absolute path that all nodes see"),
         (
@@ -157,6 +230,36 @@ def test_an_environment_is_its_owners_alone_and_no_secret_is_told(tmp_path: Path
     with pytest.raises(ConfigurationError) as refused:
         read_environment(path)
     assert str(refused.value) == f"{path}, line 1: write KEY=VALUE"
+
+
+@pytest.mark.parametrize(
+    ("content", "known"),
+    [
+        ("\ufeffKEY=a\r\nOTHER=b\r\n".encode(), {"KEY": "a", "OTHER": "b"}),
+        ("KEY=a\u2028b\x85c\x0cd\n".encode(), {"KEY": "a\u2028b\x85c\x0cd"}),
+    ],
+)
+def test_an_environment_is_read_as_editors_write_it(content: bytes, known: dict[str, str], tmp_path: Path) -> None:
+    (path := tmp_path / "environment").write_bytes(content)
+    path.chmod(0o600)
+    assert read_environment(path) == known
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"KEY=secret\nOTHER=\xff\n", r"environment is not UTF-8 text \(byte 17\): save it as such"),
+        (b"KEY=sec\0ret\n", "environment, line 1: write KEY=VALUE"),
+        (None, "environment cannot be read"),
+    ],
+)
+def test_what_is_no_environment_is_told(content: bytes | None, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "environment"
+    path.mkdir() if content is None else path.write_bytes(content)
+    path.chmod(0o700)
+    with pytest.raises(ConfigurationError, match=said) as refused:
+        read_environment(path)
+    assert "secret" not in str(refused.value)
 
 
 def test_the_administrator_joins_with_the_keys_that_stayed_with_the_cluster_s_files(tmp_path: Path) -> None:

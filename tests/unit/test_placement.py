@@ -122,7 +122,18 @@ def test_gpus_are_written_as_lists(text: str, lists: tuple[str, ...]) -> None:
     assert gpu_lists(text) == lists
 
 
-@pytest.mark.parametrize(("said", "seen"), [("", ()), ("3", ("3",)), ("4, 5", ("4", "5"))])
+@pytest.mark.parametrize(
+    ("said", "seen"),
+    [
+        ("", ()),
+        ("3", ("3",)),
+        ("4, 5", ("4", "5")),
+        ("-1", ()),
+        ("NoDevFiles", ()),
+        ("2,-1,3", ("2",)),
+        ("GPU-8f,MIG-3a", ("GPU-8f", "MIG-3a")),
+    ],
+)
 def test_cuda_is_told_what_it_may_see(said: str, seen: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", said)
     assert visible_gpus() == seen

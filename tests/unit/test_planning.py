@@ -11,7 +11,7 @@ from ops.cli import main
 from ops.config.loading import load_config
 from ops.gpu_check.random_model import SHAPES, describe_model
 from ops.machine.placement import Wanted, shares_of
-from ops.planning.gpus import GIB, Gpu, gpu_named
+from ops.planning.gpus import GIB, Gpu, gpu_named, own_gpu
 from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, serving_gpu, version_disk
 from ops.planning.model_size import ModelSize, model_size
 from ops.planning.plan import Machine, Plan, planned
@@ -46,6 +46,7 @@ def training(size: ModelSize, *, stage: int, num_ranks: int) -> Training:
     return Training(
         size=size,
         num_trained=size.num_parameters,
+        num_served=size.num_parameters,
         dtype_bytes=2,
         stage=stage,
         num_ranks=num_ranks,
@@ -108,6 +109,20 @@ def test_adapters_have_gradients_and_optimizer_alone(sizes: dict[str, ModelSize]
     assert version_disk(adapters).total < version_disk(plain).total / 100
 
 
+def test_frozen_parts_have_neither_gradients_nor_optimizer(sizes: dict[str, ModelSize]) -> None:
+    size, parts = sizes["2B"], "trainer_config.freeze=[vision,projector]"
+    plain, frozen = (plan(size, "H200", 8, *more) for more in ((), (parts,)))
+    assert plain.training is not None
+    assert frozen.training is not None
+    assert frozen.training.num_trained == size.num_parameters - size.parts["vision"] - size.parts["projector"]
+    before, after = (rank_gpu(each).parts for each in (plain.training, frozen.training))
+    assert after["weights"] == before["weights"]
+    assert all(after[name] < before[name] for name in ("gradients", "optimizer", "activations"))
+    on_disk = version_disk(frozen.training).parts
+    assert on_disk["for policies"] == version_disk(plain.training).parts["for policies"]
+    assert speed(frozen).training_s < speed(plain).training_s
+
+
 def test_a_cache_of_a_divided_model_holds_more(sizes: dict[str, ModelSize]) -> None:
     one, two = (
         Serving(size=sizes["8B"], dtype_bytes=2, num_parts=parts, memory=72 * GIB, tokens_a_step=8192, key_value_bytes=2)
@@ -162,6 +177,44 @@ def test_a_gpu_that_nobody_knows_is_said() -> None:
     assert gpu_named("Foo:48:990:3.3") == Gpu("Foo", 48 * GIB, 990e12, 3.3e12)
     assert gpu_named("H100").is_known
     assert gpu_named("NVIDIA H100 80GB HBM3").memory == gpu_named("h100").memory
+
+
+@pytest.mark.parametrize(
+    ("name", "gib", "tflops"),
+    [
+        ("NVIDIA GeForce RTX 4090", 23.6, 165.2),
+        ("rtx4090", 23.6, 165.2),
+        ("NVIDIA A100-SXM4-80GB", 79.2, 312.0),
+        ("NVIDIA L4", 22.5, 121.0),
+        ("NVIDIA L40", 44.5, 181.0),
+        ("NVIDIA L40S", 44.5, 362.0),
+        ("NVIDIA H100 PCIe", 79.2, 756.0),
+        ("NVIDIA GH200 480GB", 94.5, 989.4),
+    ],
+)
+def test_gpus_are_told_apart_by_whole_words(name: str, gib: float, tflops: float) -> None:
+    assert gpu_named(name).memory == gib * GIB
+    assert gpu_named(name).flops == pytest.approx(tflops * 1e12)
+
+
+@pytest.mark.parametrize("name", ["NVIDIA A1000", "Tesla V100-SXM2-16GB", "XL4", "NVIDIA RTX A4000"])
+def test_a_name_that_only_holds_a_known_one_is_not_it(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not known"):
+        gpu_named(name)
+
+
+def test_a_gpu_whose_memory_is_the_hosts_is_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'NVIDIA GB10, [N/A]'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert own_gpu() == Gpu("NVIDIA GB10", 0.0)
+    assert main(["plan", "update_online", "policy_config.base_model=nowhere"]) == 78
+    assert "the memory of NVIDIA GB10 is not known: write it in GiB, as in --gpu mine:80" in capsys.readouterr().err
+    tool.write_text("#!/bin/sh\necho 'NVIDIA L40, 46068'\n")
+    assert own_gpu() == replace(gpu_named("NVIDIA L40"), memory=46068.0 * 2**20)
 
 
 def test_arithmetic_is_what_the_trainer_counts(tmp_path: Path) -> None:

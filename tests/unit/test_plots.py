@@ -86,7 +86,7 @@ def test_a_film_ends_somewhere() -> None:
         assert picture.n_frames == MOST_FRAMES  # type: ignore[attr-defined]
     with pytest.raises(ValueError, match="at least one"):
         draw_film([])
-    with pytest.raises(ValueError, match="step 2 cannot be read"):
+    with pytest.raises(ValueError, match="step 2: the screenshot is no picture"):
         draw_film([Frame(screenshot=_page()), Frame(screenshot=b"no picture")])
 
 

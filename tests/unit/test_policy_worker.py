@@ -28,7 +28,7 @@ from bus.subjects import Subjects
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.context_config import ContextConfig
-from schemas.errors import EngineFailed, PolicyError, PromptTooLong, WorkerFailing
+from schemas.errors import EngineFailed, PolicyError, PromptRefused, PromptTooLong, WorkerFailing
 from schemas.ids import PolicyVersion, WorkerId
 from schemas.messages import (
     Action,
@@ -521,10 +521,13 @@ async def test_a_worker_says_whether_it_has_a_step_in_hand(bus: MemoryBus, worke
     assert len(engine.requests) == 1
 
 
+@pytest.mark.parametrize("refusal", [PromptTooLong, PromptRefused])
 @pytest.mark.parametrize("worker", ["p1", None], ids=["offered", "queued"])
-async def test_a_prompt_that_cannot_fit_is_refused_at_once_and_for_good(bus: MemoryBus, worker: str | None) -> None:
+async def test_a_prompt_that_is_never_taken_is_refused_at_once_and_for_good(
+    bus: MemoryBus, worker: str | None, refusal: type[PolicyError]
+) -> None:
     browser, status = await an_episode(bus), Status(Role.POLICY, WorkerId("p1"))
-    engine = ScriptedEngine(refuses=PromptTooLong("the prompt has 9000 tokens, and 8000 fit"))
+    engine = ScriptedEngine(refuses=refusal("the prompt has 9000 tokens, and 8000 fit"))
     async with running(worker_of(bus, engine, status=status)):
         wake = await browser.observe()
         await browser.wake(wake, worker)

@@ -11,11 +11,12 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ops.analysis.evaluation.pins import PINS, as_overrides, pinned, require_free
+from ops.analysis.evaluation.pins import PINS, pinned, require_free
 from ops.analysis.evaluation.protocol import Apart, Judging, Protocol, TaskChoice
 from ops.analysis.evaluation.protocol_file import find_protocol, keys, read_protocol
 from ops.analysis.evaluation.task_choice import choose, reference_lengths
 from ops.config.loading import load_config
+from ops.config.overrides import as_overrides
 from ops.config.protocols import PROTOCOLS, protocol_names
 from ops.config.schema import known_keys
 from schemas.env_config import DifficultySteps
@@ -274,24 +275,6 @@ def test_what_a_protocol_says_cannot_be_overridden() -> None:
     ):
         with pytest.raises(ConfigurationError, match=f"{key} (is|holds) what the protocol says as {pin}: (leave|write)"):
             require_free([f"++{key}=1"] if "." in key else [f"{key}={{temperature: 1}}"])
-
-
-@pytest.mark.parametrize(
-    "text", ["", "a b", "it's", 'say "x"', "a,b=[c]{d}:e", "back\\slash", "\\'", "\\\\", "null", "1.5", "ümläut"]
-)
-def test_texts_reach_the_configuration_as_they_are(text: str) -> None:
-    config = load_config("default", as_overrides({"save_path": text, "browser_config.denied_hosts": ["a.example", "b"]}))
-    assert (config.save_path, config.browser_config.denied_hosts) == (text, ("a.example", "b"))
-
-
-def test_tables_reach_the_configuration_as_they_are() -> None:
-    tables: dict[str, object] = {
-        "judge_config.composites": {"both-of": {"parts": {"environment_v1": 1, "rubric_v1": 2}, "combine": "any"}},
-        "openai_config.prices": {"google/gemini-2.5": {"input": 0.5, "output": 1}},
-    }
-    config = load_config("default", as_overrides(tables))
-    assert config.judge_config.composites["both-of"].parts == {"environment_v1": 1.0, "rubric_v1": 2.0}
-    assert config.openai_config.prices["google/gemini-2.5"].input == 0.5
 
 
 # tasks ------------------------------------------------------------------------------------------------------------------

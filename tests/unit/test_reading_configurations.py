@@ -66,6 +66,22 @@ def test_files_that_begin_with_each_other_are_named(tmp_path: Path) -> None:
         load_config(tmp_path / "one.yaml")
 
 
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("named", ["mine.yml", "begins.yaml", "begins_in_full.yaml"])
+def test_a_file_of_another_ending_is_not_taken_for_its_neighbour(named: str, beside: bool, tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text("defaults: [simulation, _self_]\n")
+    (tmp_path / "begins.yaml").write_text("defaults: [mine, _self_]\n")
+    (tmp_path / "begins_in_full.yaml").write_text("defaults: [mine.yml, _self_]\n")
+    if beside:
+        (tmp_path / "mine.yaml").write_text("defaults: [simulation, _self_]\nfeeder_config: {seed: 7}\n")
+    if beside and named == "begins.yaml":
+        assert load_config(tmp_path / named).feeder_config.seed == 7
+        return
+    for path in (tmp_path / named, str(tmp_path / named)):
+        with pytest.raises(ConfigurationError, match=r"mine\.yml cannot be read, .*: rename it to mine\.yaml"):
+            load_config(path)
+
+
 def test_a_quickstart_goes_on_with_no_run_but_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = RunFolder(tmp_path / "run")
     lesson = Lesson(seed=0, family="click_button", observe="pixels", objective="cloning", mode="async")

@@ -64,6 +64,36 @@ def test_the_number_of_a_words_line_is_likely_behind_the_token_that_asks_for_it(
     assert found == numbers
 
 
+def test_a_cell_of_a_map_knows_what_stands_above_it(tmp_path: Path) -> None:
+    signs, above = tuple("@_OG"), 5
+    tokenizer = word_tokenizer([], words=WORDS, phrases=signs, special_tokens=SPECIAL_TOKENS)
+    words = Words(forms=token_forms(tokenizer), numbers=(), ends=())
+    build_tiny_model(
+        tmp_path,
+        tokenizer,
+        seed=1,
+        shape=SHAPE,
+        write_weights=lambda made: write_reading_weights(made, words, seed=1, above=above),
+    )
+    reader = Qwen3VLForConditionalGeneration.from_pretrained(tmp_path).eval()
+    ids = tokenizer.encode('the map of the page "____\n_OG_\n_@__\n____"', add_special_tokens=False).ids
+    told = list[torch.Tensor]()
+    reader.model.language_model.layers[0].self_attn.register_forward_hook(lambda _, __, found: told.append(found[0][0, -3]))
+
+    def brought(tokens: list[int]) -> torch.Tensor:
+        """By the first layer, to a cell of the last row."""
+        with torch.no_grad():
+            reader(input_ids=torch.tensor([tokens]))
+        return told.pop()
+
+    differs = dict[int, float]()
+    for back in range(1, 12):
+        other = list(ids)
+        other[-3 - back] = tokenizer.token_to_id("O") or 0
+        differs[back] = float((brought(other) - brought(ids)).norm())
+    assert set(sorted(differs, key=differs.__getitem__)[-2:]) == {1, above}
+
+
 def test_another_shape_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="write 128, 4, 4 and 32"):
         build_tiny_model(

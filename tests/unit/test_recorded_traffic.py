@@ -24,7 +24,7 @@ from schemas.ids import WorkerId
 from schemas.messages import NetworkRecord, Observation, Outcome, StepRequest, StepWake, Task, Trajectory
 from tests import builders
 from tests.support.judging.webarena import recorded, visit
-from tests.unit.test_browser_worker import SUBJECTS, ScriptedBrowser, Stage, stage
+from tests.unit.test_browser_worker import REACHED_S, SUBJECTS, ScriptedBrowser, Stage, stage
 
 pytestmark = pytest.mark.anyio
 TASK = builders.task()
@@ -111,7 +111,7 @@ async def test_an_answer_that_comes_as_the_episode_is_given_up_stands_before_the
 
     monkeypatch.setattr(chain.EpisodeChain, "record", late)
     async with stage(record_network=True) as on:
-        await on.admit(msgspec.structs.replace(TASK, timeout_s=0.3))
+        await on.admit(msgspec.structs.replace(TASK, timeout_s=REACHED_S))
         waiting.append((await on.wake())[1])
         trajectory = await on.ended()
         assert (await links(on.bus))[-4:] == [Observation, StepRequest, NetworkRecord, Trajectory]
@@ -121,7 +121,7 @@ async def test_an_answer_that_comes_as_the_episode_is_given_up_stands_before_the
 
 async def test_nobody_answers_an_observation_behind_which_the_record_stands() -> None:
     async with stage(record_network=True) as on:
-        await on.admit(msgspec.structs.replace(TASK, timeout_s=0.3))
+        await on.admit(msgspec.structs.replace(TASK, timeout_s=REACHED_S))
         _, wake = await on.wake()
         await on.ended()
         assert await chain.open_observation(on.bus, SUBJECTS, wake) is None

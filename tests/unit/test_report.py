@@ -386,6 +386,18 @@ async def test_a_selection_leaves_the_others_out() -> None:
     assert "Only split eval, since 1970-01-01 01:23:30 UTC" in about(report)[-1]
 
 
+async def test_a_record_that_no_reader_takes_is_as_good_as_absent() -> None:
+    bus = MemoryBus(SUBJECTS)
+    await fill(bus, SUBJECTS, 40)
+    source = StreamSource(bus, SUBJECTS)
+    before = await gather(Report(source="s", run="r", rubric=RUBRIC), source.episodes())
+    for episode in [ended.episode async for ended in source.trajectories()][:3]:
+        stream = SUBJECTS.episodes(SUBJECTS.shard(episode))
+        await bus.append_bytes(stream, SUBJECTS.chain_record(episode, 1, "act", 9), b"\xc1 garbage")
+    report = await gather(Report(source="s", run="r", rubric=RUBRIC), source.episodes())
+    assert as_json(report) == as_json(before)
+
+
 # what is shown ----------------------------------------------------------------------------------------------------------
 
 HOSTILE = "<img src=x onerror=alert(1)>{{sections}}\x1b[2J\"'&"

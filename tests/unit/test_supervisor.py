@@ -211,6 +211,28 @@ async def test_a_drained_role_finishes_what_it_does_and_is_not_started_again(tmp
     assert (tmp_path / "finished").exists()
 
 
+@pytest.mark.parametrize(("end", "note"), [("3", "it broke"), ("-9", "killed by SIGKILL"), (f"{EXIT_RESTART}", "")])
+async def test_a_role_that_was_told_to_leave_is_not_started_again_however_it_ends(end: str, note: str, tmp_path: Path) -> None:
+    up = tmp_path / "up"
+    os.mkfifo(up)
+    program = f"""
+        import os, signal, sys
+        from pathlib import Path
+        signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGUSR1}})
+        Path({str(up)!r}).write_text("up")
+        signal.sigwait({{signal.SIGUSR1}})
+        print("it broke", file=sys.stderr, flush=True)
+        os._exit({end}) if {end} > 0 else os.kill(os.getpid(), -({end}))
+    """
+    async with supervise(tmp_path, policy=_SOON) as supervisor:
+        supervisor.start(python("policy-1", program, Role.POLICY))
+        with anyio.fail_after(HANGS_S):
+            await anyio.to_thread.run_sync(up.read_text, abandon_on_cancel=True)
+            supervisor.drain()
+            status = await supervisor.wait("policy-1")
+    assert (status.state, status.note, status.num_restarts) == (RoleState.STOPPED, note, 0)
+
+
 async def test_a_role_that_leaves_to_come_back_is_started_at_once_and_one_that_waits_is_let_go(tmp_path: Path) -> None:
     waits = RestartPolicy(first_delay_s=1000.0, longest_delay_s=1000.0)
     program = f"""

@@ -48,9 +48,16 @@ def test_only_the_h100_stage_3_file_offloads() -> None:
             "enable bf16 or fp16, not both",
         ),
         ({"zero_optimization": {"stage": 1}, "gradient_clipping": 1}, "leave out 'gradient_clipping'"),
+        ({"zero_optimization": {"stage": 1}, "scheduler": {"type": "WarmupLR"}}, "leave out 'scheduler'"),
+        ([{"zero_optimization": {"stage": 1}}], "holds no object"),
+        ({"zero_optimization": 1}, r'as in {"zero_optimization": {"stage": 1}}'),
+        ({"zero_optimization": {"stage": 1}, "bf16": True}, r'as in {"bf16": {"enabled": true}}'),
+        ({"zero_optimization": {"stage": 1}, "bf16": {"enabled": "false"}}, "true or false for bf16.enabled"),
+        ({"zero_optimization": {"stage": 1}, "bf16": {"enabled": "auto"}}, "a value for bf16.enabled, or leave it out"),
+        ({"zero_optimization": {"stage": 1, "reduce_bucket_size": "auto"}}, "value for zero_optimization.reduce_bucket_size"),
     ],
 )
-def test_files_that_cannot_work_are_refused(tmp_path: Path, settings: dict[str, object], says: str) -> None:
+def test_files_that_cannot_work_are_refused(tmp_path: Path, settings: object, says: str) -> None:
     file = tmp_path / "ds.json"
     file.write_text(json.dumps(settings))
     with pytest.raises(ConfigurationError, match=says):
@@ -71,9 +78,10 @@ def test_fp16_is_for_policies_too(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="deepspeed_config_filename"):
         read_deepspeed_config(tmp_path / "absent.json")
-    (tmp_path / "broken.json").write_text("{")
-    with pytest.raises(ConfigurationError, match="not JSON"):
-        read_deepspeed_config(tmp_path / "broken.json")
+    for data in (b"{", b'{"zero_optimization": "\xff"}', b"[" * 100_000):
+        (tmp_path / "broken.json").write_bytes(data)
+        with pytest.raises(ConfigurationError, match="not JSON"):
+            read_deepspeed_config(tmp_path / "broken.json")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,8 @@ class LateServer:
         writer.close()
 
 
-async def test_the_last_message_is_heard() -> None:
+async def test_the_last_message_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bus.jetstream.subscriptions.CLOSING_S", HANGS_S)
     heard, late = list[Msg](), LateServer()
     server = await asyncio.start_server(late.serve, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()

@@ -74,5 +74,8 @@ def test_a_token_file_is_its_owners_alone(tmp_path: Path) -> None:
     file.write_text("short")
     with pytest.raises(ConfigurationError, match="openssl rand"):
         read_token(file, {})
+    file.write_bytes(b"\xff" * 32)
+    with pytest.raises(ConfigurationError, match="is not UTF-8 text"):
+        read_token(file, {})
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_token(tmp_path / "none", {})

@@ -151,6 +151,19 @@ def test_the_oldest_are_let_go_and_counted() -> None:
     assert (names(listing), listing.num_let_go) == (["t4", "t3"], 3)
 
 
+def test_what_was_let_go_is_not_taken_in_again() -> None:
+    index = EpisodeIndex(RUBRIC, most=3)
+    episodes = [ended(f"t{number}", float(number)) for number in range(6)]
+    for episode in episodes:
+        index.add(episode)
+    for episode in episodes[:5]:  # the newest is not judged yet
+        index.rule(judged(episode, 1.0))
+        index.add(episode)
+    listing = index.listing(read_query(QueryParams("")))
+    assert names(listing) == ["t5", "t4", "t3"]
+    assert (listing.num_let_go, listing.num_successes) == (3, 2)
+
+
 @pytest.mark.anyio
 async def test_whoever_waits_hears_of_a_change() -> None:
     index = EpisodeIndex(RUBRIC)

@@ -31,6 +31,8 @@ def anyio_backend() -> str:
 
 
 class SilentContext:
+    _impl_obj = SimpleNamespace(_guid="context@1")
+
     def on(self, event: str, handler: Callable[..., None]) -> None: ...
 
 
@@ -69,7 +71,7 @@ def windows_of(*tabs: ScriptedTab, group: TaskGroup | None = None) -> Windows:
     """The last one is active."""
     context = cast(BrowserContext, SilentContext())
     windows = Windows(
-        cast(Chromium, None),
+        Chromium(cast(Any, None), cast(Any, None)),
         cast(Any, group),
         TabSettings(BrowserConfig()),
         context,
@@ -103,6 +105,27 @@ async def test_a_tab_that_closes_itself_while_the_policy_goes_back_from_it() -> 
     performed = await Paging(windows, OPENING).perform(cast(Tab, popup), Action(kind=ActionKind.GO_BACK))
     assert (performed.refused, performed.notice) == ("", "there was no page before it, so the tab was closed")
     assert windows.tabs == cast("list[Tab]", [first, second])
+
+
+async def test_numbers_of_tabs_are_those_of_the_observation_whatever_closes_and_opens_afterwards() -> None:
+    first, second, third, late = (ScriptedTab(name) for name in ("first", "second", "third", "late"))
+    windows = windows_of(first, second, third)
+    paging = Paging(windows, OPENING)
+    assert len((await windows.state()).tabs) == 3
+    cast(Any, first).fail = lambda reason: None
+    windows._on_closed(cast(Tab, first), "the page closed itself")
+    windows.tabs.append(cast(Tab, late))
+
+    async def refused(kind: ActionKind, position: int) -> str:
+        return (await paging.perform(cast(Tab, third), Action(kind=kind, tab=position))).refused
+
+    assert await refused(ActionKind.SWITCH_TAB, 1) == "switch_tab 1 names a tab that is closed by now"
+    assert await refused(ActionKind.CLOSE_TAB, 1) == "close_tab 1 names a tab that is closed by now"
+    assert await refused(ActionKind.SWITCH_TAB, 4) == "switch_tab 4 names no tab: there are tabs 1 to 3"
+    assert await refused(ActionKind.SWITCH_TAB, 2) == ""
+    assert windows.front is cast(Tab, second)
+    assert await refused(ActionKind.CLOSE_TAB, 3) == ""
+    assert windows.tabs == cast("list[Tab]", [second, late])
 
 
 async def test_tabs_that_were_given_up_are_closed_once_however_often_a_storm_is_seen() -> None:

@@ -70,6 +70,8 @@ Command = OpenCommand | TrainCommand | EvaluateCommand | WriteCommand | StopComm
 
 class _Screenshot(msgspec.Struct):
     raw: bytes
+    num_rows: int
+    """Of `raw`: patches, or tiles."""
     grid: tuple[int, int, int]
 
 
@@ -148,7 +150,7 @@ def _pack(sample: Sample, targets: Targets) -> _Sample:
         positions=sample.positions.tobytes(),
         logprobs=sample.logprobs.tobytes(),
         temperature=sample.temperature,
-        screenshots=[_Screenshot(screenshot.raw.tobytes(), screenshot.grid) for screenshot in sample.screenshots],
+        screenshots=[_Screenshot(each.raw.tobytes(), len(each.raw), each.grid) for each in sample.screenshots],
         versions=sample.versions.tobytes(),
         targets=np.stack([getattr(targets, field.name) for field in fields(targets)]).tobytes(),
     )
@@ -164,7 +166,7 @@ def _unpack(wire: _Sample) -> Sample:
         ref=wire.ref,
         tokens=tokens,
         num_prompt=wire.num_prompt,
-        positions=np.frombuffer(wire.positions, dtype=np.int32).reshape(3, len(tokens)),
+        positions=np.frombuffer(wire.positions, dtype=np.int32).reshape(-1, len(tokens)),
         logprobs=np.frombuffer(wire.logprobs, dtype=np.float32),
         temperature=wire.temperature,
         screenshots=tuple(_screenshot(screenshot) for screenshot in wire.screenshots),
@@ -173,5 +175,4 @@ def _unpack(wire: _Sample) -> Sample:
 
 
 def _screenshot(wire: _Screenshot) -> Patches:
-    frames, rows, columns = wire.grid
-    return Patches(np.frombuffer(wire.raw, dtype=np.uint8).reshape(frames * rows * columns, -1), wire.grid)
+    return Patches(np.frombuffer(wire.raw, dtype=np.uint8).reshape(wire.num_rows, -1), wire.grid)

@@ -6,7 +6,7 @@ Invariant: micro-batches and ranks change neither loss nor gradient, since every
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from trainer.token_losses import TokenLosses, TokenTargets
 Collate = Callable[[Sequence[Item]], Batch]
 TokenLoss = Callable[[Any, TokenTargets], TokenLosses]
 """What the model says of a batch, and what its tokens are trained towards -> the loss of each of its tokens."""
+_LONGEST = 500
 _OTHER = {"fp16": "bf16", "bf16": "fp16"}
 
 
@@ -127,21 +128,21 @@ class DeepSpeedEngine:
         progress = Progress(self.num_updates, max(steps, default=0), self._loss_scale.state)
         write_held(self.named, folder, stem, rank=self._ranks.rank, progress=progress)
 
-    def restore(self, saved: SavedState, idle: Share, *, num_updates: int = 0) -> None:
+    def restore(self, saved: SavedState, idle: Item, *, num_updates: int = 0) -> None:
         """Puts a saved optimizer state in place; the weights are those that the model was loaded with.
 
         Args:
-            idle: micro-batches without weight that reach every parameter.
+            idle: a sample without weight that reaches every parameter.
             num_updates: optimizer steps behind these weights, where they are later ones than those of the saved state.
 
         Raises:
             CheckpointCorrupt: the state belongs to another model or precision.
         """
-        if saved.progress.num_updates == 0:
-            self.num_updates = num_updates
+        if saved.progress.num_steps == 0:
+            self.num_updates = num_updates or saved.progress.num_updates
             return
         # A step of rate zero makes the optimizer allocate its state in every ZeRO stage, and changes no weight.
-        self.step(idle, 0.0)
+        self.step([[idle]], 0.0)
         try:
             restore_held(self.named, saved, is_own=not num_updates)
         except KeyError as error:
@@ -161,7 +162,7 @@ def initialize(module: nn.Module, optimizer: torch.optim.Optimizer | None, setti
     """DeepSpeed's own engine; without an optimizer, for forward passes alone.
 
     Raises:
-        ConfigurationError: this machine does not compute in the precision that is asked for.
+        ConfigurationError: it does not take the settings, or this machine does not compute in the precision that is asked for.
     """
     accelerator = import_deepspeed().accelerator.get_accelerator()
     for name, computes in (("fp16", accelerator.is_fp16_supported), ("bf16", accelerator.is_bf16_supported)):
@@ -170,9 +171,20 @@ def initialize(module: nn.Module, optimizer: torch.optim.Optimizer | None, setti
                 f"the file of algorithm_config.deepspeed_config_filename enables {name}, in which the "
                 f"{accelerator.device_name()} of this machine does not compute: enable {_OTHER[name]} there, or neither"
             )
+    _require_taken(settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         engine, *_ = import_deepspeed().initialize(
             model=module, optimizer=optimizer, config=settings, dist_init_required=False
         )
     return engine
+
+
+def _require_taken(settings: Mapping[str, Any]) -> None:
+    try:
+        import_deepspeed().DeepSpeedConfig(dict(settings))
+    except Exception as error:  # the boundary to DeepSpeed, which raises what its readers of each key do
+        said = " ".join(str(error).split())[:_LONGEST]
+        raise ConfigurationError(
+            f"DeepSpeed does not take the file of algorithm_config.deepspeed_config_filename: mend it there ({said})"
+        ) from error

@@ -65,8 +65,8 @@ def write_held(model: nn.Module, folder: Path, stem: str, *, rank: int, progress
 
 
 def _keys(parameter: nn.Parameter, progress: Progress) -> list[str]:
-    # The optimizer allocates its state in its first step.
-    return [*([MASTER] if parameter.dtype != torch.float32 else []), *(MOMENTS if progress.num_updates else ())]
+    # The optimizer allocates its state in its first step, which may be later than the run's.
+    return [*([MASTER] if parameter.dtype != torch.float32 else []), *(MOMENTS if progress.num_steps else ())]
 
 
 def _held(parameter: nn.Parameter, key: str) -> Stretch | None:

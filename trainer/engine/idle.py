@@ -5,14 +5,13 @@ from transformers import PreTrainedModel
 
 from schemas.ids import EpisodeId
 from schemas.messages import RecordRef
-from trainer.engine.dealing import Share
 from trainer.items import Item, targets_of
 from trainer.model.families import family_of
 from trainer.samples import Sample
 
 
-def idle_share(model: PreTrainedModel, *, stop_token: int) -> Share:
-    """One micro-batch without weight: the smallest screenshot and one completion token, which reach every parameter.
+def idle_item(model: PreTrainedModel, *, stop_token: int) -> Item:
+    """A sample without weight: the smallest screenshot and one completion token, which reach every parameter.
 
     Args:
         stop_token: a token that may be sampled.
@@ -32,4 +31,4 @@ def idle_share(model: PreTrainedModel, *, stop_token: int) -> Share:
         screenshots=(screenshot,),
         versions=np.zeros(1, dtype=np.int32),
     )
-    return [[Item(sample, targets_of(sample)).idle]]
+    return Item(sample, targets_of(sample)).idle

@@ -10,7 +10,7 @@ from trainer.engine.commands import EvaluateCommand, Model, OpenCommand, TrainCo
 from trainer.engine.critic import CRITIC, load_critic
 from trainer.engine.deepspeed_engine import DeepSpeedEngine, StepSums, TokenLoss, adam_w, initialize
 from trainer.engine.held_state import open_saved
-from trainer.engine.idle import idle_share
+from trainer.engine.idle import idle_item
 from trainer.engine.ranks import Ranks
 from trainer.engine.reference import AdaptersOff, FrozenModel, Reference
 from trainer.engine.settings import EngineSettings
@@ -46,7 +46,8 @@ class Models:
         resume = Path(command.resume) if command.resume else None
         self.module = load_policy(folder, settings.deepspeed, settings.trainer, resume=resume is not None)
         """The policy itself, as transformers loads it."""
-        self._idle = idle_share(self.module, stop_token=min(stop_tokens(self._base)))
+        self.idle = idle_item(self.module, stop_token=min(stop_tokens(self._base)))
+        """Work without effect, for passes that all parameters have to take part in."""
         later = command.num_updates if resume != folder else 0
         self.policy = self._open_policy(resume, num_updates=later)
         self.critic = self._open_critic(resume) if traits_of(settings.objective).critic else None
@@ -136,7 +137,7 @@ class Models:
         engine.num_updates = num_updates
         if resume is not None:
             with open_saved(resume / "trainer", OPTIMIZER) as saved:
-                engine.restore(saved, self._idle, num_updates=num_updates)
+                engine.restore(saved, self.idle, num_updates=num_updates)
         return engine
 
     def _open_critic(self, resume: Path | None) -> DeepSpeedEngine:
@@ -146,7 +147,7 @@ class Models:
         engine = self._engine(module, module, learning_rate=config.learning_rate, token_loss=ValueLoss(config.value_clip))
         if saved is not None:
             with open_saved(saved, CRITIC_OPTIMIZER) as state:
-                engine.restore(state, self._idle)
+                engine.restore(state, self.idle)
         return engine
 
     def _engine(

@@ -7,13 +7,15 @@ without credentials and encryption, so they meet at MASTER_ADDR alone: loopback,
 import atexit
 import os
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
+
+from schemas.errors import TrainerError
 
 _MEET_FOR = timedelta(minutes=5)
 """Until all ranks of a job have been started."""
@@ -23,6 +25,10 @@ _FOLLOW_FOR = timedelta(days=30)
 
 class Ranks:
     """Membership in the job, for as long as the process lives: DeepSpeed keeps the groups that it has seen."""
+
+    under_way: ClassVar[bool] = False
+    """Whether several ranks have a command that this one has not carried out: where it failed, the others may wait for this
+    one within it. Nothing can be said to them then, and this process has to end; their launcher ends them."""
 
     def __init__(self) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
@@ -37,6 +43,15 @@ class Ranks:
             dist.init_process_group(backend, store=store, rank=self.rank, world_size=self.size, timeout=_FOLLOW_FOR)
             atexit.register(_leave)
         self._control = dist.new_group(backend="gloo", timeout=_FOLLOW_FOR) if self.size > 1 else None
+
+    @contextmanager
+    def command(self, parts: Sequence[bytes] | None = None) -> Iterator[bytes]:
+        """Gives every rank its part, to be carried out within the context; only rank 0 passes `parts`."""
+        Ranks.under_way = parts is not None and self.size > 1
+        received = self.scatter(parts)
+        Ranks.under_way = self.size > 1
+        yield received
+        Ranks.under_way = False
 
     def scatter(self, parts: Sequence[bytes] | None) -> bytes:
         """Gives every rank its part; only rank 0 passes `parts`."""
@@ -109,12 +124,32 @@ def _store(rank: int, size: int) -> Any:
         return None
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     listening = socket.create_server((host, port)).detach() if rank == 0 else None
-    return dist.TCPStore(  # type: ignore[attr-defined]
+    store = dist.TCPStore(  # type: ignore[attr-defined]
         host, port, size, is_master=rank == 0, timeout=_MEET_FOR, wait_for_workers=False, master_listen_fd=listening
     )
+    _meet(store, rank, size)
+    # What they tell each other when they begin to calculate waits for whoever loads last.
+    store.set_timeout(_FOLLOW_FOR)
+    return store
+
+
+def _meet(store: Any, rank: int, size: int) -> None:
+    """Returns when all ranks are there. Raises `TrainerError`: some did not come."""
+    keys = [f"millrace/there/{each}" for each in range(size)]
+    store.set(keys[rank], "")
+    try:
+        store.wait(keys, _MEET_FOR)
+    except dist.DistStoreError as error:
+        missing = ", ".join(str(each) for each, key in enumerate(keys) if not store.check([key]))
+        raise TrainerError(
+            f"rank {rank} of {size} waited {_MEET_FOR} for ranks that did not come: {missing}. Their own logs say why; "
+            "WORLD_SIZE must be the number of ranks that are started"
+        ) from error
 
 
 def _leave() -> None:
+    if Ranks.under_way:
+        return
     # A rank that has died already must not keep this one from ending.
     with suppress(RuntimeError, AssertionError):
         dist.destroy_process_group()

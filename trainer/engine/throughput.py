@@ -10,9 +10,9 @@ out.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -20,6 +20,8 @@ from transformers import AutoModelForImageTextToText
 
 from trainer.model.families import family_of
 from trainer.samples import Sample
+
+T = TypeVar("T")
 
 _PASSES = 3
 """Forward, and backward, which costs twice as much."""
@@ -33,12 +35,15 @@ _PEAK_TFLOPS = {
     "GB200": 2500.0,
     "B300": 2250.0,
     "B200": 2250.0,
+    "GH200": 989.4,
+    "H200 NVL": 835.0,
     "H200": 989.4,
     "H100 PCIe": 756.0,
     "H100 NVL": 835.0,
     "H100": 989.4,
     "A100": 312.0,
     "L40S": 362.0,
+    "L40": 181.0,
     "L4": 121.0,
     "RTX 4090": 165.2,
     "RTX 3090": 71.0,
@@ -155,4 +160,15 @@ def peak_flops(device: torch.device, configured_tflops: float) -> float:
 
 def known_tflops(name: str) -> float:
     """Of a device, by its name; 0 when nobody knows."""
-    return next((tflops for part, tflops in _PEAK_TFLOPS.items() if part.lower() in name.lower()), 0.0)
+    return of_device(_PEAK_TFLOPS, name) or 0.0
+
+
+def of_device(known: Mapping[str, T], name: str) -> T | None:
+    """What is known of a device by whole words of its name, in the order of the table: an L40 is no L4."""
+    return next((value for part, value in known.items() if _words(part).search(name)), None)
+
+
+def _words(part: str) -> re.Pattern[str]:
+    """As makers and people write them: `NVIDIA GeForce RTX 4090`, `rtx4090`, `H100-PCIe`."""
+    spelled = part.replace(" ", "[ -]*")
+    return re.compile(rf"(?<![a-z0-9]){spelled}(?![a-z0-9])", re.IGNORECASE)

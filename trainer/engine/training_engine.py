@@ -62,8 +62,8 @@ def open_engine(
     """
     ranks = Ranks()
     command = OpenCommand(str(folder), str(resume or ""), str(base or folder), num_updates)
-    ranks.scatter([encode(command)] * ranks.size)
-    engine = TrainEngine(command, ranks=ranks, settings=settings)
+    with ranks.command([encode(command)] * ranks.size):
+        engine = TrainEngine(command, ranks=ranks, settings=settings)
     try:
         yield engine
     finally:
@@ -72,15 +72,21 @@ def open_engine(
 
 def follow(*, settings: EngineSettings) -> None:
     """The whole life of a rank other than 0: opens what rank 0 opens, as often as it does, until it is dismissed."""
-    # Rank 0 makes its group anew for every engine, which takes all ranks.
-    while isinstance(command := decode((ranks := Ranks()).scatter(None)), OpenCommand):
-        engine = TrainEngine(command, ranks=ranks, settings=settings)
+    while True:
+        ranks = Ranks()  # rank 0 makes its group anew for every engine, which takes all ranks
+        with ranks.command() as received:
+            command = decode(received)
+            if not isinstance(command, OpenCommand):
+                return
+            engine = TrainEngine(command, ranks=ranks, settings=settings)
         engine.follow()
         engine.close()
 
 
 def dismiss_ranks() -> None:
-    """For rank 0, with no engine open: lets the other ranks end."""
+    """For rank 0, with no engine open: lets the other ranks end, unless a command has failed here alone."""
+    if Ranks.under_way:
+        return
     ranks = Ranks()
     if ranks.size > 1:
         ranks.scatter([encode(StopCommand())] * ranks.size)
@@ -101,7 +107,7 @@ class TrainEngine:
         self._folders = Folders(ranks)
         self._models = Models(self._folders_here(command), ranks=ranks, settings=settings)
         cost = ModelCost.of(self.model.config)
-        self._cost = replace(cost, screenshot_passes=1) if "vision" in settings.trainer.freeze else cost
+        self._cost = cost if settings.trainer.trains_vision else replace(cost, screenshot_passes=1)
         self._peak = peak_flops(ranks.device, settings.trainer.peak_tflops) * ranks.size
 
     @property
@@ -155,32 +161,36 @@ class TrainEngine:
     def write(self, folder: Path, *, whole: bool) -> None:
         """Lets every rank write its part into rank 0's `folder`. Raises `OSError`: one could not."""
         command = WriteCommand(str(folder), whole)
-        self._send([command] * self._ranks.size)
-        for said in self._write(command):
+        with self._told([command] * self._ranks.size):
+            written = self._write(command)
+        for said in written:
             if number := int.from_bytes(said):
                 raise OSError(number, os.strerror(number), str(folder))
 
     def close(self) -> None:
-        """Lets the other ranks go; on those, nothing is left to do."""
-        if self._ranks.rank == 0 and self._ranks.size > 1:
-            self._send([StopCommand()] * self._ranks.size)
-        self._models.destroy()
+        """Lets the other ranks go, unless a command has failed here alone; on those, nothing is left to do."""
         self._folders.close()
+        if Ranks.under_way:
+            return
+        if self._ranks.rank == 0 and self._ranks.size > 1:
+            self._ranks.scatter([encode(StopCommand())] * self._ranks.size)
+        self._models.destroy()
 
     # every rank -------------------------------------------------------------------------------------------------------
 
     def follow(self) -> None:
         """Runs rank 0's commands until it stops."""
         while True:
-            match decode(self._ranks.scatter(None)):
-                case TrainCommand() as command:
-                    self._models.train(command)
-                case EvaluateCommand() as command:
-                    self._evaluate(command)
-                case WriteCommand() as command:
-                    self._write(command)
-                case StopCommand():
-                    return
+            with self._ranks.command() as received:
+                match decode(received):
+                    case TrainCommand() as command:
+                        self._models.train(command)
+                    case EvaluateCommand() as command:
+                        self._evaluate(command)
+                    case WriteCommand() as command:
+                        self._write(command)
+                    case StopCommand():
+                        return
 
     def _folders_here(self, command: OpenCommand) -> OpenCommand:
         """The same with this node's paths."""
@@ -188,10 +198,14 @@ class TrainEngine:
         here = {path: str(self._folders.here(Path(path))) if path else "" for path in named}
         return replace(command, folder=here[command.folder], resume=here[command.resume], base=here[command.base])
 
-    def _send(self, commands: Sequence[Command]) -> None:
-        """Tells every rank its command; rank 0 runs the first one itself."""
-        if self._ranks.size > 1:
-            self._ranks.scatter([encode(command) for command in commands])
+    @contextmanager
+    def _told(self, commands: Sequence[Command]) -> Iterator[None]:
+        """Tells every rank its command; rank 0 runs the first one itself within the context."""
+        if self._ranks.size == 1:
+            yield
+            return
+        with self._ranks.command([encode(command) for command in commands]):
+            yield
 
     def _step(self, items: Sequence[Item], rate: float, num_updates: int, *, critic: bool) -> StepResult:
         began = time.perf_counter()
@@ -200,8 +214,8 @@ class TrainEngine:
         num_tokens = sum(int((item.targets.weights != 0).sum()) for item in items)
         rate = self.rate_factor * scheduled(rate, num_updates=num_updates, algorithm=self._algorithm)
         commands = [TrainCommand(share, rate, critic) for share in shares]
-        self._send(commands)
-        sums = self._models.train(commands[0])
+        with self._told(commands):
+            sums = self._models.train(commands[0])
         metrics = {name: total / max(1, num_tokens) for name, total in sums.metrics.items()}
         effort = Effort(time.perf_counter() - began, work.tokens, work.completion_tokens, work.flops, self._peak)
         return StepResult(sums.loss, sums.grad_norm, rate, num_tokens, metrics, effort)
@@ -212,6 +226,8 @@ class TrainEngine:
             num_ranks=self._ranks.size,
             micro_batch=self._algorithm.per_device_train_batch_size,
             max_tokens=self._algorithm.max_tokens_per_micro_batch,
+            idle=self._models.idle,
+            reaches_all=self._settings.deepspeed.stage == 3,
         )
 
     def _evaluated(self, model: Model, samples: Sequence[Sample], truncation: Truncation | None) -> list[np.ndarray]:
@@ -221,9 +237,10 @@ class TrainEngine:
         items = [Item(sample, targets_of(sample)) for sample in samples]
         shares = self._dealt(items)
         commands = [EvaluateCommand(model, share, truncation or Truncation()) for share in shares]
-        self._send(commands)
+        with self._told(commands):
+            parts = self._evaluate(commands[0])
         found: dict[int, np.ndarray] = {}
-        for share, said in zip(shares, self._evaluate(commands[0]), strict=True):
+        for share, said in zip(shares, parts, strict=True):
             dealt = [item.sample for part in share for item in part]
             ends = np.cumsum([sample.num_completion for sample in dealt])
             for sample, part in zip(dealt, np.split(np.frombuffer(said, dtype=np.float32), ends[:-1]), strict=True):

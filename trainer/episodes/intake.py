@@ -18,6 +18,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from bus.background import background
 from bus.ports import Bus, Record
+from bus.stored import standing_at
 from bus.subjects import Subjects
 from schemas.ids import EpisodeId
 from schemas.messages import Judgement, Split, Trajectory
@@ -100,8 +101,8 @@ async def _begin(bus: Bus, stream: str, place: ReadingPlace) -> int:
     after_seq, consumed = place.after_seq, place.consumed
     last_seq = await bus.last_seq(stream)
     if last_seq >= after_seq:
-        record = await bus.get(stream, after_seq) if consumed else None
-        if record is None or (isinstance(record.message, Judgement) and record.message.episode == consumed[-1].episode):
+        stored = await standing_at(bus, stream, after_seq) if consumed else None
+        if stored is None or stored.subject.endswith(f".{consumed[-1].episode}"):
             return after_seq
     _log.warning("stream_lost_its_end", stream=stream, after_seq=after_seq, last_seq=last_seq)
     return min(last_seq, consumed[0].seq - 1) if consumed else last_seq

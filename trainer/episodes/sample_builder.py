@@ -1,6 +1,5 @@
 """Builds samples for one model: its processor cuts the screenshots, its own code places the tokens; no weights are needed."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from schemas.errors import UnusableRecord
 from schemas.messages import RecordRef, StepRequest
 from trainer.model.families import family_of
 from trainer.model.model_folder import suppressed_tokens
+from trainer.pictures import opened
 from trainer.samples import LeftOut, Patches, Sample, token_versions
 
 
@@ -73,6 +73,6 @@ class SampleBuilder:
 
 def _opened(data: bytes) -> Image.Image:
     try:
-        return Image.open(io.BytesIO(data)).convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise UnusableRecord(f"a screenshot cannot be opened: {error}") from error
+        return opened(data)
+    except ValueError as error:
+        raise UnusableRecord(str(error)) from error

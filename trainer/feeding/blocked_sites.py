@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sys import intern
 
-from bus.blocklist import Blocklist, end_of, site_of
+from bus.blocklist import Blocklist, end_of
 from schemas.ids import TaskId
 from schemas.messages import SiteBlock
+from schemas.site import site_of
 from trainer.feeding.task_files import TaskSpec
 
 

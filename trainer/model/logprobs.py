@@ -4,6 +4,7 @@ They are those of the sampler's own distribution: divided by the temperature, wi
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import nn
@@ -12,6 +13,7 @@ from transformers import PreTrainedModel
 
 from trainer.model.batches import Batch
 from trainer.model.chosen_logprobs import chosen_logprobs
+from trainer.model.lent_layers import Forward, lend
 from trainer.model.model_inputs import model_inputs
 from trainer.token_losses import Outputs
 from trainer.truncation import Truncation
@@ -43,6 +45,7 @@ class CompletionModel(nn.Module):
     def __init__(self, model: PreTrainedModel, suppressed: Sequence[int]) -> None:
         super().__init__()
         self.model = model
+        lend(model.lm_head)
         self._suppressed: torch.Tensor
         self.register_buffer("_suppressed", torch.tensor(suppressed, dtype=torch.long), persistent=False)
 
@@ -50,28 +53,30 @@ class CompletionModel(nn.Module):
         """With `entropy`, that of the sampler's distribution too."""
         outputs = self.model.model(**model_inputs(self.model.model, batch))
         hidden = outputs.last_hidden_state[0, batch.columns]
-        if len(hidden) <= _CHUNK:
-            picked = self._pick(hidden, batch.labels, batch.temperatures, truncation, entropy)
-        else:
-            parts = zip(
-                torch.split(hidden, _CHUNK),
-                torch.split(batch.labels, _CHUNK),
-                torch.split(batch.temperatures, _CHUNK),
-                strict=True,
-            )
-            picked = torch.cat([checkpoint(self._pick, *part, truncation, entropy, use_reentrant=False) for part in parts])
+        picked = self.model.lm_head(hidden, use=partial(self._picked, batch, truncation, entropy))
         return Outputs(picked[:, 0], picked[:, 1] if entropy else None)
+
+    def _picked(
+        self, batch: Batch, truncation: Truncation | None, entropy: bool, head: Forward, hidden: torch.Tensor
+    ) -> torch.Tensor:
+        """A chunk after the other, each calculated again for its gradients."""
+        pick = partial(self._pick, head, truncation, entropy)
+        if len(hidden) <= _CHUNK:
+            return pick(hidden, batch.labels, batch.temperatures)
+        parts = zip(*(torch.split(each, _CHUNK) for each in (hidden, batch.labels, batch.temperatures)), strict=True)
+        return torch.cat([checkpoint(pick, *part, use_reentrant=False) for part in parts])
 
     def _pick(
         self,
+        head: Forward,
+        truncation: Truncation | None,
+        entropy: bool,
         hidden: torch.Tensor,
         labels: torch.Tensor,
         temperatures: torch.Tensor,
-        truncation: Truncation | None,
-        entropy: bool,
     ) -> torch.Tensor:
         """(N, 1): log-probabilities; with `entropy` (N, 2)."""
-        raw = self.model.lm_head(hidden)
+        raw = head(hidden)
         if not entropy and (truncation is None or not truncation.active):
             return chosen_logprobs(raw, labels, temperatures, self._suppressed)[:, None]
         logits = raw.float() / temperatures[:, None]

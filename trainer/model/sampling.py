@@ -55,14 +55,15 @@ def _decode(
     max_new_tokens: int,
     generator: torch.Generator,
 ) -> list[list[int]]:
-    batch = collate([Item(sample, targets_of(sample)) for sample in samples], scale)
+    device = next(model.parameters()).device
+    batch = collate([Item(sample, targets_of(sample)) for sample in samples], scale).to(device)
     length = samples[0].num_prompt
     prompts = torch.from_numpy(np.stack([sample.tokens[:length] for sample in samples]).astype(np.int64))
     prompt_positions = torch.from_numpy(np.stack([s.positions[:, :length] for s in samples], axis=1).astype(np.int64))
     after = prompt_positions.amax(dim=(0, 2)) + 1
     out = model(
-        input_ids=prompts,
-        position_ids=prompt_positions,
+        input_ids=prompts.to(device),
+        position_ids=prompt_positions.to(device),
         pixel_values=batch.pixels,
         image_grid_thw=batch.grids,
         logits_to_keep=1,
@@ -72,7 +73,7 @@ def _decode(
     done = torch.zeros(len(samples), dtype=torch.bool)
     answers: list[list[int]] = [[] for _ in samples]
     for offset in range(max_new_tokens):
-        logits = out.logits[:, -1].float()
+        logits = out.logits[:, -1].float().cpu()
         logits[:, list(suppressed)] = float("-inf")
         tokens = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]
         for row, token in enumerate(tokens.tolist()):
@@ -82,8 +83,8 @@ def _decode(
         if done.all() or offset == max_new_tokens - 1:
             break
         out = model(
-            input_ids=tokens[:, None],
-            position_ids=(after + offset).view(1, -1, 1).expand(3, -1, 1),
+            input_ids=tokens[:, None].to(device),
+            position_ids=(after + offset).view(1, -1, 1).expand(3, -1, 1).to(device),
             past_key_values=out.past_key_values,
             use_cache=True,
         )

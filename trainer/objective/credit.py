@@ -86,7 +86,9 @@ def credit(
     advantages: dict[RecordRef, np.ndarray] = {}
     returns: dict[RecordRef, np.ndarray] = {}
     for episode, found in zip(episodes, configured_estimator(objective)(rewards), strict=True):
-        advantages.update(zip(episode.steps, found.advantages, strict=True))
+        for ref, taught in zip(episode.steps, found.advantages, strict=True):
+            # An earlier success may stand in two groups of its task.
+            advantages[ref] = advantages[ref] + taught if ref in advantages else taught
         if found.returns:
             returns.update(zip(episode.steps, found.returns, strict=True))
     return Credit(advantages, returns)

@@ -9,7 +9,8 @@ from collections.abc import Collection
 import anyio
 import structlog
 
-from bus.ports import Bus
+from bus.following import follow
+from bus.ports import Bus, Record
 from bus.subjects import Subjects
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Judgement, Split
@@ -46,15 +47,15 @@ class Evaluations:
     async def run(self) -> None:
         self._settle()
         filtered = self._subjects.judgements_by(self._rubric, Split.EVAL)
-        async with self._bus.tail(self._subjects.judged, filtered) as records:
-            async for record in records:
-                if isinstance(record.message, Judgement):
-                    self._take(record.message)
+        await follow(self._bus, self._subjects.judged, filtered, self._take)
 
     async def complete(self) -> None:
         await self._complete.wait()
 
-    def _take(self, judgement: Judgement) -> None:
+    def _take(self, record: Record) -> None:
+        judgement = record.message
+        if not isinstance(judgement, Judgement):
+            return
         # Rounds are numbered through: training may have gone on by the time that an episode is admitted or played.
         version = PolicyVersion(judgement.trajectory.task.index // self._size)
         if version not in self._awaited:

@@ -29,6 +29,8 @@ class Announcements:
     def __init__(self, bus: Bus, subjects: Subjects, publisher: WeightPublisher | None = None) -> None:
         """`publisher`: where policies get weights over the bus, every version is on it when it is announced."""
         self._known = Lineage()
+        self._own: dict[PolicyVersion, Checkpoint] = {}
+        """What this trainer went on from, and what it announced since."""
         self._hollow: list[Checkpoint] = []
         """Announcements that this trainer found nothing behind, whatever it has written there since."""
         self._bus = bus
@@ -46,6 +48,8 @@ class Announcements:
         if newest is None or whole is None:
             require_no_versions(root, self._subjects.run)
             return await self.announce_base(base, root)
+        known = (await self._lineage()).known
+        self._own = {version: each for version, each in known.items() if version < whole.version} | {whole.version: whole}
         if whole.version == newest.version and whole != newest:
             await self.announce(whole)
         for version in (*await self._bases([whole]), whole):
@@ -103,15 +107,10 @@ class Announcements:
         Raises:
             TrainerError: another trainer announced this version.
         """
+        await self._announce_what_is_lost()
         checkpoint = await self._with_differences(checkpoint)
         await self._send(checkpoint)
-        try:
-            await self._append(checkpoint)
-        except ChainConflict as error:
-            raise TrainerError(
-                f"version {checkpoint.version} of run {self._subjects.run} was announced by another trainer meanwhile: a run "
-                "has one trainer; stop one of the two, and this one continues from the newest version when it is started again"
-            ) from error
+        await self._append(checkpoint)
         if self._publisher is not None:
             kept = [checkpoint, *await self._before(checkpoint.version)]
             bases = await self._bases(kept)
@@ -122,7 +121,31 @@ class Announcements:
                 _log.warning("weights_not_removed", version=checkpoint.version, reason="its base is not to be seen")
         return checkpoint
 
+    async def _announce_what_is_lost(self) -> None:
+        """A server that lost power may have lost what was announced last, and behind a gap nobody takes the next version."""
+        if not self._own:
+            return
+        names = self._subjects
+        standing = await until_available(partial(self._bus.subjects, names.checkpoints, names.everything("checkpoint")))
+        for version, lost in sorted(self._own.items()):
+            if names.checkpoint(version) not in standing:
+                _log.warning("version_announced_again", version=version, reason="the server has lost its announcement")
+                if not why_hollow(lost):
+                    await self._send(lost)
+                await self._append(lost)
+
     async def _append(self, checkpoint: Checkpoint) -> None:
+        """Raises `TrainerError` where another trainer's version stands."""
+        try:
+            await self._append_in_place(checkpoint)
+        except ChainConflict as error:
+            raise TrainerError(
+                f"version {checkpoint.version} of run {self._subjects.run} was announced by another trainer meanwhile: a run "
+                "has one trainer; stop one of the two, and this one continues from the newest version when it is started again"
+            ) from error
+        self._own[checkpoint.version] = checkpoint
+
+    async def _append_in_place(self, checkpoint: Checkpoint) -> None:
         """Behind what is no version of the run, where that stands under its name. Raises `ChainConflict` behind a version."""
         try:
             await self._append_after(0, checkpoint)

@@ -17,7 +17,6 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -34,8 +33,6 @@ from trainer.versions.retention import Retention
 
 STATE_FILE = "trainer/state.msgpack"
 _MOST_HASHED = 16
-_ABANDONED_S = 600.0
-"""Older than the newest version by so much: whoever wrote it is gone."""
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".index.json")
 
 
@@ -75,8 +72,8 @@ def write_checkpoint(
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
+        _remove_unfinished(root)
         writing = root / f".writing-v{state.version:06d}-{os.getpid()}"
-        shutil.rmtree(writing, ignore_errors=True)
         (writing / "trainer").mkdir(parents=True)
         for file in model_files(base) if base is not None else ():
             shutil.copyfile(file, writing / file.name)
@@ -88,8 +85,15 @@ def write_checkpoint(
         _put(writing, final)
         _sync(root)
     except OSError as error:
+        _remove_unfinished(root)
         raise TrainerError(f"the checkpoint cannot be written to {root} ({error.strerror}): free some space there") from error
     return final, files
+
+
+def _remove_unfinished(root: Path) -> None:
+    """What a trainer that was killed had begun: a run has one trainer, and each of these may be as large as a version."""
+    for folder in root.glob(".writing-v*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put(written: Path, final: Path) -> None:
@@ -232,29 +236,23 @@ def holds_optimizer(folder: Path) -> bool:
 
 
 def prune(root: Path, *, newest: int, retention: Retention) -> None:
-    """Deletes the checkpoints before `newest` that need not be kept, and what was begun long before it and never finished.
-
-    Times are those of the disk alone: no process's own clock is asked.
-    """
-    newest_s = max((folder.stat().st_mtime for folder in root.glob(f"v{newest:06d}-*")), default=0.0)
-    folders = sorted(root.glob("v[0-9]*-*"), key=version_of)
+    """Deletes the checkpoints before `newest` that need not be kept."""
+    folders = list(root.glob("v[0-9]*-*"))
     stay = [folder for folder in folders if not retention.lets_go(version_of(folder), newest=newest)]
-    stay += [whole for folder in stay if (whole := _whole_before(folder, folders)) is not None]
+    whole = {version for folder in stay for version in _goes_on_with(folder, folders)}
     for folder in folders:
-        if folder not in stay:
+        if folder not in stay and version_of(folder) not in whole:
             shutil.rmtree(folder, ignore_errors=True)
-    for folder in root.glob(".writing-*"):
-        with suppress(FileNotFoundError):
-            if newest_s - folder.stat().st_mtime > _ABANDONED_S:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
-def _whole_before(folder: Path, folders: Sequence[Path]) -> Path | None:
-    """What training would go on with from a version that has no optimizer's state; `folders` by version."""
-    if holds_optimizer(folder):
-        return None
-    before = [each for each in folders if version_of(each) < version_of(folder) and holds_optimizer(each)]
-    return before[-1] if before else None
+def _goes_on_with(folder: Path, folders: Sequence[Path]) -> set[int]:
+    """The version whose optimizer's state training would go on with from this one; all, where this one cannot say which."""
+    if not (folder / STATE_FILE).exists():
+        return set()
+    try:
+        return {read_trainer_state(folder).whole}
+    except CheckpointCorrupt:
+        return {version_of(each) for each in folders if holds_optimizer(each)}
 
 
 def require_no_versions(root: Path, run: str) -> None:

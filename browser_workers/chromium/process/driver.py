@@ -17,6 +17,7 @@ from playwright._impl.out_of_process import PlaywrightClient
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Playwright
 
+from browser_workers.chromium.process.kept import Kept
 from browser_workers.chromium.process.processes import ProcessTree
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ class Driver:
     """Has to be ended whether or not its start was: Playwright's own context knows its process only once all of it is up."""
 
     def __init__(self) -> None:
+        self.kept = Kept()
         self._client: PlaywrightClient | None = None
 
     async def start(self) -> Playwright:
@@ -39,6 +41,8 @@ class Driver:
         client._transport.on_error_future.add_done_callback(_retrieve)
         # Of a start that is given up, Playwright leaves this to fail when the driver ends, unread.
         client._connection.initialize_playwright = _read(client._connection.initialize_playwright)  # type: ignore[method-assign]
+        read = self.kept.counting(client._connection._objects, client._transport.deserialize_message)
+        client._transport.deserialize_message = read  # type: ignore[assignment, method-assign]
         return Playwright(await asyncio.shield(client._playwright))
 
     def processes(self) -> ProcessTree | None:

@@ -20,9 +20,11 @@ import structlog
 from playwright.async_api import Browser, CDPSession
 from playwright.async_api import Error as PlaywrightError
 
+from browser_workers.chromium.all_requests import AllRequests
 from browser_workers.chromium.events import listen
 from browser_workers.chromium.process.driver import Driver
 from browser_workers.chromium.process.executable import sandboxed
+from browser_workers.chromium.process.kept import Kept
 from browser_workers.chromium.process.processes import Part, ProcessTree, Turns
 from bus.retry import Backoff
 from bus.trying import Tries
@@ -93,6 +95,8 @@ class Chromium:
     """Speaks to the browser itself, not to a page."""
     processes: ProcessTree | None = None
     """Those that were started for it here: of a browser elsewhere, the driver alone."""
+    kept: Kept = field(default_factory=Kept)
+    """What its driver keeps of pages."""
     lost: anyio.Event = field(default_factory=anyio.Event)
     """Set when it or its driver is gone."""
     why_lost: str = ""
@@ -102,11 +106,16 @@ class Chromium:
     """One episode's alone, which plays in its default context and ends with it."""
     relieve: Callable[[], None] = lambda: None
     """Ends the page that most likely keeps the browser from answering, where there is one."""
+    requests: AllRequests = field(init=False)
+    """That ask before they go out, where pages pass no gate."""
     _asking: anyio.Lock = field(default_factory=anyio.Lock)
     _calls: set[anyio.CancelScope] = field(default_factory=set)
     _until_crash: set[anyio.CancelScope] = field(default_factory=set)
     _num_crashes: int = 0
     _expected_crash: tuple[float, str] = (0.0, "")
+
+    def __post_init__(self) -> None:
+        self.requests = AllRequests(self.protocol)
 
     def lose(self, reason: str) -> None:
         """It is of no more use: every call under way ends. Only the first reason counts."""
@@ -276,7 +285,7 @@ async def _started(start: Callable[[], Awaitable[Browser]]) -> Browser:
 
 async def watched(driver: Driver, browser: Browser) -> Chromium:
     """A browser that the driver has just got hold of."""
-    running = Chromium(browser, await browser.new_browser_cdp_session(), driver.processes())
+    running = Chromium(browser, await browser.new_browser_cdp_session(), driver.processes(), driver.kept)
     listen(browser, "disconnected", lambda _: running.lose(_BROWSER_ENDED), running.lose)
     listen(running.protocol, "Target.targetCrashed", lambda _: running.note_crash(), running.lose)
     await running.protocol.send("Target.setDiscoverTargets", {"discover": True, "filter": [{"type": "page"}]})

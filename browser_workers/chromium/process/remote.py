@@ -29,7 +29,7 @@ from schemas.errors import BrowserLost, ConfigurationError
 _log = structlog.get_logger()
 _REACHED_AGAIN = Backoff(0.1, 2.0)
 _ATTEMPT_S = 10.0
-_PROBE_S = 5.0
+_PROBE_S = 15.0
 _VERSION_PATH = "json/version"
 _NO_PROXIES = (
     "browser_config.proxies and browser_config.proxies_file have no effect on the browser at {}, which is on another machine: "

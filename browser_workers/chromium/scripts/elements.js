@@ -36,6 +36,7 @@ globalThis.millraceElements = (() => {
   const atPoint = method(Document.prototype, "elementFromPoint");
   const atShadowPoint = method(ShadowRoot.prototype, "elementFromPoint");
   const allAtShadowPoint = method(ShadowRoot.prototype, "elementsFromPoint");
+  const referredTo = ["ariaLabelledByElements", "ariaDescribedByElements"].map((name) => getter(Element.prototype, name));
   const hostOf = getter(ShadowRoot.prototype, "host");
   const byId = { 9: method(Document.prototype, "getElementById"), 11: method(DocumentFragment.prototype, "getElementById") };
 
@@ -48,8 +49,20 @@ globalThis.millraceElements = (() => {
   const ACTIVE = `${CONTROLS}, ${ROLES.split(" ").map((role) => `[role="${role}"]`).join(", ")}`;
   const DISABLED = ':disabled, [aria-disabled="true"]';
   const FRAMES = new Set(["iframe", "frame"]);
+  // Attributes that the accessibility tree says, what is named by its content, and what refers to others for its name.
+  const SAID = (
+    "aria-label aria-description aria-placeholder aria-roledescription aria-valuetext alt title placeholder label summary href " +
+    "src srcset"
+  ).split(" ");
+  const SAYING = SAID.map((name) => `[${name}]`).join(", ");
+  const BY_CONTENT =
+    "a, button, summary, option, tr, td, th, h1, h2, h3, h4, h5, h6, " +
+    ("button cell checkbox columnheader gridcell heading link menuitem menuitemcheckbox menuitemradio option radio row " +
+      "rowheader switch tab tooltip treeitem").split(" ").map((role) => `[role="${role}"]`).join(", ");
+  const REFERRING = "[aria-labelledby], [aria-describedby]";
   const TEXT_LIMIT = 100;
   const TAG_LIMIT = 30;
+  const PAINT_MS = 3000, HIDDEN_MS = 50;
   const LONG_TEXT = 1000;
   const RAW_LIMIT = 4000;
   const MUCH_OF_IT = 0.9;
@@ -311,8 +324,31 @@ globalThis.millraceElements = (() => {
     }
   };
 
+  const said = (element) => SAID.reduce((sum, name) => sum + (attribute(element, name) ?? "").length, 0);
+
+  // How long what stands in an element is, with what its attributes say.
+  const written = (element) => {
+    const parts = [element, shadowOf(element)].filter(Boolean);
+    const inside = parts.flatMap((part) => [...findAll(part, SAYING)]);
+    return [element, ...inside].reduce((sum, each) => sum + said(each), parts.reduce((sum, part) => sum + rawText(part).length, 0));
+  };
+
+  // How long what is said of an element is: many can say one text, which costs a page nothing.
+  const saidOf = (element, until, lengths) => {
+    let length = matches(element, SAYING) ? said(element) : 0;
+    if (matches(element, BY_CONTENT)) length += rawText(element).length;
+    if (matches(element, "input, textarea")) length += element.value.length;
+    if (!matches(element, REFERRING)) return length;
+    for (const other of referredTo.flatMap((of) => of(element) ?? [])) {
+      if (performance.now() > until) break;
+      if (!lengths.has(other)) lengths.set(other, written(other));
+      length += lengths.get(other);
+    }
+    return length;
+  };
+
   // What an element counts for: long names cost as much as many elements, wherever they are read.
-  const weight = (text) => 1 + Math.floor((text ?? "").length / LONG_TEXT);
+  const weight = (length) => 1 + Math.floor(length / LONG_TEXT);
 
   const collect = (root, place, until, into) => {
     const steps = walker(documentOf(root) ?? root, root, NodeFilter.SHOW_ELEMENT);
@@ -321,7 +357,7 @@ globalThis.millraceElements = (() => {
         into.complete = false;
         return;
       }
-      into.visited += weight(attribute(element, "aria-label"));
+      into.visited += weight(tolerant(() => saidOf(element, until, into.lengths), 0));
       const shadow = shadowOf(element);
       const raw = rectOf(element);
       if (raw.width >= 2 && raw.height >= 2) tolerant(() => consider(element, raw, place, into), null);
@@ -373,8 +409,8 @@ globalThis.millraceElements = (() => {
     // frames whose documents are of another origin. `visited`: elements of any kind, and one more for
     // every LONG_TEXT characters.
     scan(most, budgetMs) {
-      const text = document.documentElement && rawText(document.documentElement);
-      const into = { all: [], by: new Map(), pointers: new Set(), complete: true, visited: weight(text), most };
+      const visited = weight(document.documentElement ? rawText(document.documentElement).length : 0);
+      const into = { all: [], by: new Map(), pointers: new Set(), lengths: new Map(), complete: true, visited, most };
       collect(document, whole(), performance.now() + budgetMs, into);
       const kept = settleNesting(into.all, into.by);
       marked = new WeakSet(kept.map((each) => each.element));
@@ -410,7 +446,14 @@ globalThis.millraceElements = (() => {
 
     nodes: () => found.map((each) => each.deref() ?? null),
 
-    // Where the element is reached now, brought into view where it was not: {x, y}, or {problem}.
+    // Until two frames were drawn, or will not be.
+    painted: () =>
+      new Promise((resolve) => {
+        requestAnimationFrame(() => requestAnimationFrame(() => resolve(true)));
+        setTimeout(resolve, document.hidden ? HIDDEN_MS : PAINT_MS, false);
+      }),
+
+    // Where the element is reached now, brought into view where it was not: {x, y, scrolled}, or {problem}.
     locate(position) {
       const element = found[position]?.deref();
       if (!element || !isConnected(element)) return { problem: "is not in the page any more" };
@@ -419,12 +462,13 @@ globalThis.millraceElements = (() => {
       let place = placeOf(documentOf(element));
       if (!place) return { problem: "is not in the page any more" };
       let [x, y, how] = holds(place.clip, moved(rectOf(element), place)) ? clickable(element, place) : [0, 0, 0];
-      if (!how) {
+      const scrolled = !how;
+      if (scrolled) {
         scrollTo(element, { block: "center", inline: "center", behavior: "instant" });
         place = placeOf(documentOf(element));
         [x, y, how] = clickable(element, place);
       }
-      if (how) return { x, y };
+      if (how) return { x, y, scrolled };
       const [point] = pointsOf(element, place);
       const hit = hitAt(...point);
       return { problem: hit ? `is covered by ${described(hit)}` : "cannot be brought into view" };

@@ -121,9 +121,10 @@ const deepestAt = (x, y) => {
     if (element.shadowRoot) {
       root = element.shadowRoot;
     } else if (isFrame(element) && inside(element)) {
-      const box = element.getBoundingClientRect();
-      x -= box.left + element.clientLeft;
-      y -= box.top + element.clientTop;
+      const box = element.getBoundingClientRect(), style = getComputedStyle(element);
+      const scale = box.width / element.offsetWidth || 1;
+      x = (x - box.left) / scale - element.clientLeft - parseFloat(style.paddingLeft);
+      y = (y - box.top) / scale - element.clientTop - parseFloat(style.paddingTop);
       root = inside(element);
     } else break;
   }

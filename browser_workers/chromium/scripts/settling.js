@@ -8,9 +8,9 @@ const MAX_ANIMATIONS = 50, LATE_FRAME_MS = 100, RESTLESS_MS = 300, FRAME_MS = 17
 /** The page had not come to rest when it was last waited for: it may never. */
 let restless = false;
 
-/** Returns after the next frame was painted; without one where none comes. */
-const frame = () => new Promise((resolve) => {
-  const timer = setTimeout(resolve, document.hidden ? FRAME_MS : LATE_FRAME_MS);
+/** Returns after the next frame was painted; without one where none comes within `late` ms, or the page is hidden. */
+const frame = (late) => new Promise((resolve) => {
+  const timer = setTimeout(resolve, document.hidden ? FRAME_MS : late);
   if (!document.hidden) {
     requestAnimationFrame(() => {
       clearTimeout(timer);
@@ -39,9 +39,11 @@ const state = (tells) => [cut(location.href, ADDRESS_LENGTH), cut(document.title
   tells && action ? report() : null, asides.splice(0)];
 
 /** `state`, once two frames were painted in which nothing changed, nothing moves any more and `least` ms are over; in any
-    case after `least + cap` ms. */
-const settle = async (tells, least, cap) => {
+    case after `least + cap` ms. Where the page was `scrolled`, a frame that comes late is not given up before: without it
+    the document does not know yet. */
+const settle = async (tells, least, cap, scrolled) => {
   const enough = performance.now() + least, until = enough + (restless ? RESTLESS_MS : cap);
+  const late = () => Math.max(LATE_FRAME_MS, scrolled ? enough + cap - performance.now() : 0);
   let seen, moving, changing;
   do {
     seen = action?.mutations;
@@ -49,11 +51,11 @@ const settle = async (tells, least, cap) => {
       action.inFrame = 0;
       if (action.paused) observe();
     }
-    await frame();
+    await frame(late());
     moving = animatedFor(until - performance.now());
     if (moving > 0) await pause(moving);
     if (performance.now() < enough) await pause(enough - performance.now());
-    await frame();
+    await frame(late());
     changing = seen !== action?.mutations || action?.paused || moving > 0;
   } while (changing && performance.now() < until);
   restless = changing;

@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 
 from agents.prompt_file import is_prompt_file
-from ops.analysis.evaluation.pins import as_overrides, pinned, require_free
+from ops.analysis.evaluation.pins import pinned, require_free
 from ops.analysis.evaluation.protocol import Protocol
 from ops.analysis.evaluation.request import Request
 from ops.analysis.evaluation.result import Setting
 from ops.config.loading import load_config, overridden_keys
+from ops.config.overrides import as_overrides
 from ops.run.folder import RunFolder
 from schemas.config import Config
 from schemas.errors import ConfigurationError

@@ -1,15 +1,11 @@
 """The keys of the configuration that a protocol says the values of: nothing else may say another. Pure."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-
-import msgspec
 
 from ops.analysis.evaluation.protocol import Protocol
 from ops.config.loading import overridden_keys
 from ops.config.webgym_keys import SAME_AS
-from ops.launch.node_file import quoted
 from schemas.errors import ConfigurationError
 
 
@@ -22,7 +18,6 @@ class Pin:
 
 
 UNSAID = object()
-_PLAIN = re.compile(r"[\w./-]+")
 
 
 def _tokens(said: Protocol) -> object:
@@ -99,25 +94,3 @@ def require_free(overrides: Sequence[str]) -> None:
                 f"{holds if is_group else f'{key} is what the protocol says as {pin}: leave it out'}, or evaluate by a "
                 "protocol of your own (a copy of the file under another name)"
             )
-
-
-def as_overrides(values: Mapping[str, object]) -> tuple[str, ...]:
-    """As `load_config` takes them."""
-    return tuple(f"{key}={_written(value)}" for key, value in values.items())
-
-
-def _written(value: object) -> str:
-    match value:
-        case str():
-            return quoted(value)
-        case list() | tuple():
-            return f"[{','.join(map(_written, value))}]"
-        case dict():
-            return f"{{{','.join(f'{_name(str(name))}:{_written(inner)}' for name, inner in value.items())}}}"
-        case _:
-            return msgspec.json.encode(value).decode()
-
-
-def _name(key: str) -> str:
-    """Of an entry of a table: overrides take no quotes around one that needs none."""
-    return key if _PLAIN.fullmatch(key) else quoted(key)

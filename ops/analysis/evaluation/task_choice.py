@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bus.blocklist import site_of
 from ops.analysis.evaluation.protocol import TaskChoice
 from schemas.env_config import difficulty_class
 from schemas.errors import ConfigurationError, TaskFileError
 from schemas.ids import TaskId
+from schemas.site import site_of
 from trainer.feeding.task_files import TaskSpec, right_lines
 
 _LENGTH = "reference_length"

@@ -1,11 +1,10 @@
 """A rubric becomes one of a run's own: in its stored configuration, in its server's permissions, and with its queue."""
 
-import fcntl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-import anyio.to_thread
+import anyio
 
 from bus.server import address_of, reload_permissions
 from ops.run.folder import RunFolder
@@ -14,6 +13,9 @@ from ops.run.streams import create_streams
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.errors import ConfigurationError
+from schemas.file_lock import try_lock
+
+_LOOK_S = 0.1
 
 
 def with_rubric(config: Config, rubric: str) -> Config:
@@ -56,5 +58,6 @@ async def admit(folder: RunFolder, rubric: str) -> None:
 async def _alone(folder: RunFolder) -> AsyncIterator[None]:
     """No other process changes this run's configuration meanwhile."""
     with (folder.path / "config.lock").open("w") as lock:
-        await anyio.to_thread.run_sync(fcntl.flock, lock, fcntl.LOCK_EX)
+        while not try_lock(lock, folder.path):  # noqa: ASYNC110 - the kernel announces nothing
+            await anyio.sleep(_LOOK_S)
         yield

@@ -3,10 +3,10 @@
 Addresses and domains come from task files and may hold anything: they are values here, and whoever shows them escapes them.
 """
 
-from bus.blocklist import site_of
 from schemas.env_config import difficulty_class
 from schemas.ids import PolicyVersion
 from schemas.messages import Split, Task, Trajectory
+from schemas.site import site_of
 
 UNKNOWN = "unknown"
 TRAIN, EVAL, GREEDY, DEMONSTRATION = "train", "eval", "greedy", "demonstration"

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bus.blocklist import site_of
 from ops.analysis.report.episode import ReportedEpisode
 from ops.analysis.report.labels import DEMONSTRATION, TRAIN, kind_of
 from ops.analysis.report.success import Tallies, Tally
 from schemas.messages import Task
+from schemas.site import site_of
 
 TASK, SITE, NEITHER = "the task", "its site only", "neither"
 SEEN = (TASK, SITE, NEITHER)

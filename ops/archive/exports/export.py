@@ -39,15 +39,18 @@ async def export(
     partial = _begin(out)
     done = Exported()
     options = FormatOptions(folder=partial, context=context, model=model, leave_out_unchanged=leave_out_unchanged)
-    writer: Format = part.made(options)
     try:
-        async for played in selection.of(source):
-            done.num_steps += await anyio.to_thread.run_sync(writer.add, played)
-            done.num_episodes += 1
-            progress(done)
+        writer: Format = part.made(options)
+        try:
+            async for played in selection.of(source):
+                done.num_steps += await anyio.to_thread.run_sync(writer.add, played)
+                done.num_episodes += 1
+                progress(done)
+        finally:
+            writer.close()
+        partial.replace(out)
     finally:
-        writer.close()
-    partial.replace(out)
+        shutil.rmtree(partial, ignore_errors=True)
     return done
 
 

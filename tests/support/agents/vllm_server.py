@@ -6,7 +6,6 @@ It imports vLLM twice (server and engine), some 30 s of CPU time: one server for
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bus.server.ports import free_port
 from ops.quickstart.tiny_model import TinyShape, build_tiny_model, sentence_tokenizer
 from tests.deadlines import HANGS_S
 
@@ -56,9 +56,7 @@ def vllm_server(
     model = folder / "model"
     build_tiny_model(model, sentence_tokenizer(texts, max_vocabulary=2048), seed=1, shape=shape)
     _allow_length(model, max_model_len)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = VllmServer(f"http://127.0.0.1:{port}/v1", folder / "server.log")
     child = subprocess.Popen(
         [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *_arguments(model, port, max_model_len), *options],

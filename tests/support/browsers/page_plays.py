@@ -31,8 +31,10 @@ from schemas.errors import ChainConflict
 from schemas.ids import WorkerId
 from schemas.messages import Action, AnyMessage, Judgement, Observation, Role, Split, StepWake, Task, Trajectory
 from tests import builders
+from tests.deadlines import HANGS_S
 
-CONFIG = BusConfig(run=builders.RUN)
+CONFIG = BusConfig(run=builders.RUN, task_ack_wait_s=HANGS_S)
+"""Nobody plays on what another has lost: a process that has no turn for a while begins no further attempt."""
 SUBJECTS = Subjects(builders.RUN)
 SIZE = (160, 210)
 Policy = Callable[[Observation], Action | Sequence[Action]]

@@ -11,8 +11,8 @@ import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 Kind = Literal["http", "socks5"]
-Manner = Literal["works", "cannot", "silent", "closes", "talks"]
-"""`cannot`: the site cannot be reached; `talks`: more than its answer."""
+Manner = Literal["works", "cannot", "silent", "closes", "talks", "garbles", "drops ipv6"]
+"""`cannot`: the site cannot be reached; `talks`: more than its answer; `garbles`: where it leads from is no text (SOCKS)."""
 _GRANTED, _UNREACHABLE = 0, 4
 _HEAD = 2**12
 
@@ -57,6 +57,7 @@ class ScriptedProxy:
             return False
         host, _, port = first.split(" ")[1].rpartition(":")
         self.asked.append((host.strip("[]"), int(port)))
+        await self._drop(host)
         if self.manner == "cannot":
             await stream.send(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
             return False
@@ -92,9 +93,17 @@ class ScriptedProxy:
         else:
             host = str(ipaddress.ip_address(await heard.receive_exactly(4 if kind == 1 else 16)))
         self.asked.append((host, int.from_bytes(await heard.receive_exactly(2))))
+        await self._drop(host)
+        if self.manner == "garbles":
+            await stream.send(bytes((5, _GRANTED, 0, 3, 1, 0xFF)) + bytes(2))
+            return False
         answer = _UNREACHABLE if self.manner == "cannot" else _GRANTED
         await stream.send(bytes((5, answer, 0, 1)) + bytes(6))
         return answer == _GRANTED
+
+    async def _drop(self, host: str) -> None:
+        if self.manner == "drops ipv6" and ":" in host:
+            await anyio.sleep_forever()
 
     async def _lead(self, stream: anyio.abc.SocketStream, heard: BufferedByteReceiveStream) -> None:
         async with await anyio.connect_tcp("127.0.0.1", self._leads_to) as site, anyio.create_task_group() as group:

@@ -3,10 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from browser_workers.chromium.process.executable import find_chromium, sandboxed
+from tests.deadlines import HANGS_S
 
+_HANGS_MS = 1000 * HANGS_S
+expect.set_options(timeout=_HANGS_MS)
 _WATCH = """
 window.violations = [];
 addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) =>
@@ -17,7 +20,9 @@ addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) 
 @asynccontextmanager
 async def launched() -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=sandboxed())
+        browser = await playwright.chromium.launch(
+            executable_path=find_chromium(), chromium_sandbox=sandboxed(), timeout=_HANGS_MS
+        )
         yield browser
         await browser.close()
 
@@ -31,7 +36,7 @@ async def opened(browser: Browser, url: str, *, width: int = 1280, dark: bool = 
         reduced_motion="reduce",
         ignore_https_errors=True,
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(_HANGS_MS)
     page = await context.new_page()
     failed: list[str] = []
     page.on("pageerror", lambda error: failed.append(str(error)))

@@ -24,6 +24,13 @@ class LaggingBus(MemoryBus):
     def lags(self) -> bool:
         return self._num_reads > 0
 
+    async def get_bytes(self, stream: str, seq: int) -> StoredBytes | None:
+        if self.lags:
+            self._num_reads -= 1
+            if seq > self._upto[stream]:
+                return None
+        return await super().get_bytes(stream, seq)
+
     async def last(self, stream: str, subject_filter: str) -> Record | None:
         if not self.lags:
             return await super().last(stream, subject_filter)

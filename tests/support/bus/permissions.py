@@ -65,6 +65,7 @@ def _writes() -> Iterator[Operation]:
     yield _write("a judgement by another rubric", "judged.train.other.e", _R)
     yield _write("what a judge's model answered", "call.environment_v1.e.q.0", _J)
     yield _write("what another rubric's model answered", "call.other.e.q.0")
+    yield _write("what judges' calls came to", "spent", _J)
     yield _write("a blocked site", "blocked.example_org", _J)
     yield _write("a turn at a site", "turn.minute.example_org.direct.0", _B)
     yield _write("a checkpoint", "checkpoint.1", _T, _R)
@@ -136,6 +137,8 @@ def _reads() -> Iterator[Operation]:
         f"{_API}.STREAM.MSG.GET.r_CHECKPOINTS",
         _T,
     )
+    yield _ask("read", "a consumer's position by the same request", f"{_API}.STREAM.MSG.GET.r_POSITIONS", _C, _A)
+    yield _ask("read", "what the feeder knows by the same request", f"{_API}.STREAM.MSG.GET.r_FEEDING", _F)
     yield _ask("read", "a stream of another run", f"{_API}.DIRECT.GET.other_EPISODES0")
 
 

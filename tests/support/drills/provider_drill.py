@@ -18,7 +18,7 @@ from ops.audit.ledger import read_ledger
 from ops.audit.promises import check
 from ops.run.folder import RunFolder
 from ops.simulation.material import ensure_demo_task_file
-from schemas.messages import Role
+from schemas.messages import Heartbeat, Role
 from tests.support.browsers.provided_doubles import Chromiums, doubles
 from tests.support.browsers.scripted_provider import Fault, ScriptedProvider, scripted_provider
 from tests.support.drills.simulated_run import SimulatedRun, simulated_run
@@ -91,6 +91,8 @@ class Killer:
     def __init__(self, run: SimulatedRun, part: Part, rng: random.Random) -> None:
         self._run, self._part, self._rng = run, part, rng
         self._mortal = [f"late-browser-{number}" for number in range(1, part.mortal + 1)]
+        self._killed_at: dict[str, float] = {}
+        """In Unix seconds, by name."""
         self.num_kills = self.num_for_good = 0
 
     async def keep(self) -> None:
@@ -99,15 +101,23 @@ class Killer:
             await anyio.sleep(self._rng.uniform(0.5, 1.5) * self._part.kill_every_s)
             for_good = self._mortal and self.num_kills % 3 == 2
             name = self._mortal[-1] if for_good else f"browser-{self._rng.randint(1, self._part.workers)}"
-            if (pid := supervisor.pid(name)) is None:
+            if (pid := supervisor.pid(name)) is None or not await self._has_joined(name):
                 continue
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+                self._killed_at[name] = time.time()
                 self.num_kills += 1
             if for_good:
                 self._mortal.pop()
                 self.num_for_good += 1
                 await supervisor.stop(name)
+
+    async def _has_joined(self, name: str) -> bool:
+        """Since its last kill: one that takes long to come up would be killed before it has done anything."""
+        bus, subjects, since = self._run.bus, self._run.subjects, self._killed_at.get(name, 0.0)
+        records = await bus.history(subjects.heartbeats, subjects.everything("heartbeat", Role.BROWSER.value))
+        beats = [record.message for record in records if isinstance(record.message, Heartbeat)]
+        return any(beat.worker == name and beat.at > since and beat.state in ("waiting", "working") for beat in beats)
 
 
 async def drill(part: Part, provider: ScriptedProvider, folder: Path) -> Row:

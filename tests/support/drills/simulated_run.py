@@ -24,8 +24,8 @@ from ops.run.joining import join, subjects_of
 from ops.simulation.material import ensure_task_file
 from schemas.config import Config
 from schemas.messages import Heartbeat, Role
+from tests.deadlines import HANGS_S
 
-_READY_S = 60.0
 _SAMPLE_S = 0.5
 _MIB = 1024 * 1024
 
@@ -101,7 +101,7 @@ class SimulatedRun:
 
     async def wait_ready(self, roles: Mapping[Role, int]) -> None:
         """Returns when so many workers of each role have said that they wait for work."""
-        with anyio.fail_after(_READY_S):
+        with anyio.fail_after(HANGS_S):
             while True:
                 records = await self.bus.history(self.subjects.heartbeats, self.subjects.everything("heartbeat"))
                 beats = [record.message for record in records if isinstance(record.message, Heartbeat)]
@@ -118,7 +118,7 @@ async def simulated_run(
     """Starts servers and crew in `folder` (absolute), in rollout mode; everything is stopped on leaving.
 
     Raises:
-        TimeoutError: the crew was not ready within a minute; the logs in `folder` say why.
+        TimeoutError: the crew does not get ready; the logs in `folder` say why.
     """
     run_folder = RunFolder(folder)
     paths = [f"save_path={run_folder.path}", f"data_path={run_folder.path}"]

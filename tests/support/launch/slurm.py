@@ -101,6 +101,8 @@ def _write(folder: Path) -> None:
         "ProctrackType": "proctrack/linuxproc",
         "TaskPlugin": "task/none",
         "MpiDefault": "none",
+        "MessageTimeout": 100,
+        "BatchStartTimeout": 100,
     }
     node = f"NodeHostname={host} NodeAddr=127.0.0.1"
     nodes = [f"NodeName=n{number} {node} Port={port}" for number, port in enumerate(daemons, start=1)]

@@ -153,7 +153,9 @@ async def _episodes(config: Config, fails: bool) -> int:
         await chain.admit(bus, SUBJECTS, task)
         await bus.append(SUBJECTS.tasks, SUBJECTS.task(task.split, task.episode), task)
     if not fails:
-        return await _blocked(worker.run, lambda: pages.num_begun)
+        with _PATCH.context() as patch:
+            patch.setattr("browser_workers.intake._PATIENCE_S", 0.0)  # a slot that asks evaluation alone is blocked as well
+            return await _blocked(worker.run, lambda: pages.num_begun)
     async with bus.tail(SUBJECTS.trajectories, SUBJECTS.everything("trajectory")) as ended, anyio.create_task_group() as group:
         group.start_soon(worker.run)
         with anyio.fail_after(HANGS_S):

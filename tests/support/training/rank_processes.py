@@ -1,26 +1,40 @@
 """The processes of one training job on this machine, as a launcher starts them."""
 
 import os
-import socket
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from bus.server.ports import free_port
 from tests.deadlines import HANGS_S
 
 NUM_RANKS = 2
 
 
+@dataclass(frozen=True)
+class Ended:
+    """One rank's process."""
+
+    code: int
+    output: str
+
+
 def run_ranks(program: str, *arguments: Path) -> str:
     """Runs a Python program on every rank; returns what rank 0 printed, once all have ended well."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    ended = ended_ranks(program, *arguments)
+    assert [each.code for each in ended] == [0] * NUM_RANKS, "".join(each.output[-2000:] for each in ended)
+    return ended[0].output
+
+
+def ended_ranks(program: str, *arguments: Path) -> Sequence[Ended]:
+    """Runs a Python program on every rank until all have ended, well or not, without a launcher's help."""
     common = {
         **os.environ,
         "WORLD_SIZE": str(NUM_RANKS),
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
+        "MASTER_PORT": str(free_port()),
         "PYTHONPATH": str(Path.cwd()),
     }
     ranks = [
@@ -38,5 +52,4 @@ def run_ranks(program: str, *arguments: Path) -> str:
     finally:
         for process in ranks:
             process.kill()
-    assert [process.returncode for process in ranks] == [0] * NUM_RANKS, "".join(output[-2000:] for output in outputs)
-    return outputs[0]
+    return [Ended(process.returncode, output) for process, output in zip(ranks, outputs, strict=True)]

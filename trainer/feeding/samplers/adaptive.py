@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from bus.blocklist import site_of
+from schemas.site import site_of
 from trainer.feeding.samplers import Drawing, History, Sampler, sampler, warn_when_short
 from trainer.feeding.task_files import TaskSpec
 from trainer.feeding.weighted_draw import weighted_draw
