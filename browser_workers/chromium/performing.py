@@ -105,10 +105,12 @@ class Performer:
             self._page_events.note(text)
         performed = performed or Performed()
         notice = "; ".join(filter(None, (performed.notice, self._page_events.take())))
-        effect = (self._acted_on or tab).stability.effect()
+        acted_on = self._acted_on or tab
+        effect = acted_on.stability.effect()
         return replace(
             performed,
-            navigation_error=tab.loading.navigation_error,
+            # A window may have taken the place of the tab that was to get somewhere.
+            navigation_error=tab.loading.navigation_error or acted_on.loading.navigation_error,
             notice=notice,
             hit=effect.hit,
             changes=effect.changes,

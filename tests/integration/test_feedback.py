@@ -11,6 +11,7 @@ from browser_workers.browser import Opening, Performed
 from browser_workers.chromium import effect_observer, evaluation
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
+from browser_workers.chromium.tab import Tab
 from browser_workers.site import Documents, SiteRequest, SiteResponse
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
@@ -307,3 +308,22 @@ async def test_why_a_page_cannot_be_reached(browser: PlaywrightBrowser) -> None:
                 assert performed.navigation_error.startswith(f"{url} could not be reached: "), performed
                 assert reason in performed.navigation_error
             group.cancel_scope.cancel()
+
+
+async def test_a_window_that_opens_meanwhile_hides_no_failed_navigation(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    navigate = Tab.navigate
+    async with on(browser, "") as session:
+        await session.perform(Action(kind=ActionKind.NEW_TAB))
+
+        async def then_a_window(tab: Tab, url: str) -> None:
+            await navigate(tab, url)
+            async with session.context.expect_page():
+                await session.context.pages[0].evaluate("() => { open('/') }")
+
+        monkeypatch.setattr(Tab, "navigate", then_a_window)
+        with closed_port() as closed:
+            performed = await session.perform(Action(kind=ActionKind.NAVIGATE, text=f"http://127.0.0.1:{closed}/"))
+    assert "refused the connection" in performed.navigation_error
+    assert performed.notice == "a new window was opened"
