@@ -118,8 +118,7 @@ class Trainer:
         before = [each for each in await self._announcements.all() if each.version < newest.version]
         self._tracking.resume([*before, newest])
         while newest.version < self._feeder.num_iterations and not self._status.drain.requested:
-            async with self._resumed(newest) as iterations:
-                newest = await self._serve(iterations)
+            newest = await self._served(newest)
         if self._status.drain.requested:
             return
         self._status.state = "finished"
@@ -212,11 +211,15 @@ class Trainer:
 
     # serving ----------------------------------------------------------------------------------------------------------
 
-    async def _serve(self, iterations: Iterations) -> Checkpoint:
-        """Iterates until training is over or has returned to a good version; returns the newest version."""
-        while self._goes_on(iterations):
-            await self._serve_pass(iterations)
-        return iterations.newest
+    async def _served(self, newest: Checkpoint) -> Checkpoint:
+        """Iterates until training is over or has returned to a good version; returns the newest version.
+
+        Nothing of its engine is held then: there is no room for a second one in a GPU's memory.
+        """
+        async with self._resumed(newest) as iterations:
+            while self._goes_on(iterations):
+                await self._serve_pass(iterations)
+            return iterations.newest
 
     async def _serve_pass(self, iterations: Iterations) -> None:
         """Iterates until the pass or the training is over, or training has returned."""

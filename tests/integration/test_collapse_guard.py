@@ -21,6 +21,7 @@ from schemas.trainer_config import TrainerConfig
 from tests.deadlines import HANGS_S
 from tests.support.agents import tiny_models
 from tests.support.training.dying_trainer import KilledAtEveryVersion, run_through_kills
+from tests.support.training.earlier_engines import watch_earlier_engines
 from tests.support.training.trainer_runs import BATCH, published, trainer, weights
 from tests.support.training.trainer_world import SUBJECTS, PlainModel, judge, play, settings, small, train_task
 from trainer.engine.training_engine import TrainEngine, open_engine
@@ -79,10 +80,15 @@ async def run(bus: MemoryBus, plain: PlainModel, base: Path, root: Path, *, num_
             return await run_through_kills(opened)
 
 
-async def test_training_returns_to_the_last_good_version_and_goes_on(base: Path, tmp_path: Path) -> None:
+async def test_training_returns_to_the_last_good_version_and_goes_on(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = Scripted(base)
     whole = MemoryBus(SUBJECTS)
-    assert await run(whole, plain, base, tmp_path / "whole", num_iterations=6, config=_GUARD) == 0
+    with monkeypatch.context() as patched:
+        left = watch_earlier_engines(patched)
+        assert await run(whole, plain, base, tmp_path / "whole", num_iterations=6, config=_GUARD) == 0
+    assert left == [0, 0], "parameters of an engine when the next one is opened"
     versions = await published(whole)
     returned = [checkpoint for checkpoint in versions if "guard_returned_to" in checkpoint.metrics]
     assert len(returned) == 1

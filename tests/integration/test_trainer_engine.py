@@ -16,6 +16,7 @@ from schemas.errors import ConfigurationError, TrainerError
 from schemas.ids import EpisodeId, PolicyVersion
 from schemas.messages import Action, ActionKind, StepRequest, VersionSpan
 from tests.support.agents import tiny_models
+from tests.support.training.earlier_engines import watch_earlier_engines
 from tests.support.training.rank_processes import run_ranks
 from tests.support.training.trainer_world import PlainModel, completion, narrow, ref, settings, small
 from trainer.engine.dealing import deal
@@ -363,7 +364,10 @@ def on_ranks(base: Path, work: Path) -> None:
     from trainer.engine.training_engine import dismiss_ranks, follow
 
     if os.environ["RANK"] != "0":
-        follow(settings=settings(2))
+        with pytest.MonkeyPatch.context() as patched:
+            left = watch_earlier_engines(patched)
+            follow(settings=settings(2))
+            assert left == [0, 0], "parameters of an engine when the next one is opened"
         return
     builder = SampleBuilder(base, cutoff_len=200)
     plain = PlainModel(base)

@@ -17,6 +17,7 @@ from schemas.lora_config import LoraConfig
 from schemas.objective_config import CriticConfig, ObjectiveConfig
 from schemas.policy_config import PolicyConfig
 from tests.support.agents import tiny_models
+from tests.support.training.earlier_engines import watch_earlier_engines
 from tests.support.training.trainer_world import PlainModel, completion, ref, settings
 from trainer.engine.settings import EngineSettings
 from trainer.engine.training_engine import TrainEngine, open_engine
@@ -99,6 +100,21 @@ def test_critic_and_reference_continue_exactly(base: Path, samples: list[Sample]
         frozen = engine.reference_logprobs(samples)
         assert all(np.array_equal(*pair) for pair in zip(at_first, frozen, strict=True))
         assert np.abs(np.concatenate(frozen) - np.concatenate(engine.completion_logprobs(samples))).max() > 1e-3
+
+
+def train_once(base: Path, samples: Sequence[Sample], stage: int) -> None:
+    with open_engine(base, settings=ppo(stage)) as engine:
+        train_both(engine, samples, 1)
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_nothing_is_left_of_an_engine_when_the_next_one_is_opened(
+    base: Path, samples: list[Sample], monkeypatch: pytest.MonkeyPatch, stage: int
+) -> None:
+    left = watch_earlier_engines(monkeypatch)
+    for _ in range(2):
+        train_once(base, samples, stage)
+    assert left == [0, 0]
 
 
 def test_the_critic_learns_which_samples_are_worth_more(base: Path, samples: list[Sample]) -> None:

@@ -1,5 +1,6 @@
-"""DeepSpeed as it is imported here: quietly, for the device that there is."""
+"""DeepSpeed as it is imported here: quietly, for the device that there is; and what is left of its engines let go of."""
 
+import gc
 import os
 import warnings
 from types import ModuleType
@@ -18,3 +19,13 @@ def import_deepspeed() -> ModuleType:
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     module: ModuleType = deepspeed
     return module
+
+
+def forget_engines() -> None:
+    """Frees the memory of engines that were closed and that nobody has any more, before another one is opened."""
+    import_deepspeed()
+    from deepspeed.runtime.zero.parameter_offload import FWD_MODULE_STACK
+
+    FWD_MODULE_STACK.clear()  # where ZeRO-3 keeps the model of every engine
+    gc.collect()  # DeepSpeed's engine, its optimizer and their hooks have each other
+    torch.cuda.empty_cache()

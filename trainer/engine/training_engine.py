@@ -28,6 +28,7 @@ from trainer.engine.commands import (
     encode,
 )
 from trainer.engine.dealing import Share, deal
+from trainer.engine.deepspeed_module import forget_engines
 from trainer.engine.folders import Folders
 from trainer.engine.models import Models
 from trainer.engine.ranks import Ranks
@@ -50,7 +51,8 @@ def open_engine(
     num_updates: int = 0,
     base: Path | None = None,
 ) -> Iterator["TrainEngine"]:
-    """Loads the model in `folder` for training, on all ranks. For rank 0.
+    """Loads the model in `folder` for training, on all ranks. For rank 0. An engine before it takes no memory any more, where
+    nobody holds it.
 
     Args:
         resume: the folder whose saved optimizer state is gone on with: `folder` itself, or that of an earlier version.
@@ -63,7 +65,7 @@ def open_engine(
     ranks = Ranks()
     command = OpenCommand(str(folder), str(resume or ""), str(base or folder), num_updates)
     with ranks.command([encode(command)] * ranks.size):
-        engine = TrainEngine(command, ranks=ranks, settings=settings)
+        engine = _load(command, ranks, settings)
     try:
         yield engine
     finally:
@@ -78,9 +80,15 @@ def follow(*, settings: EngineSettings) -> None:
             command = decode(received)
             if not isinstance(command, OpenCommand):
                 return
-            engine = TrainEngine(command, ranks=ranks, settings=settings)
+            engine = _load(command, ranks, settings)
         engine.follow()
         engine.close()
+        del engine  # the next one needs its memory
+
+
+def _load(command: OpenCommand, ranks: Ranks, settings: EngineSettings) -> "TrainEngine":
+    forget_engines()
+    return TrainEngine(command, ranks=ranks, settings=settings)
 
 
 def dismiss_ranks() -> None:
