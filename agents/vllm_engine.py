@@ -4,6 +4,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -84,7 +85,10 @@ class VllmEngine:
 
     takes_weights = True
 
-    def __init__(self, settings: VllmSettings) -> None:
+    def __init__(
+        self, settings: VllmSettings, *, while_loading: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """`while_loading`: opened before vLLM starts and closed when it has, on a thread where it may block."""
         self._core = VllmCore(settings, PromptTokenizer(settings.folder))
         self._max_prompt = self._core.max_prompt
         self._timeout_s = settings.policy.vllm_timeout
@@ -92,6 +96,7 @@ class VllmEngine:
         self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
         self._ready: _Pending[PolicyVersion] = _Pending()
         self._failure: EngineFailed | None = None
+        self._while_loading = while_loading
         self._preparing = anyio.CapacityLimiter(1)
         self._ids = count()
         self._thread = threading.Thread(target=self._run, name="vllm", daemon=True)
@@ -155,7 +160,8 @@ class VllmEngine:
 
     def _run(self) -> None:
         try:
-            self._core.boot()
+            with self._while_loading():
+                self._core.boot()
         except Exception as error:  # noqa: BLE001 - a boundary: whatever stops vLLM becomes one error of ours
             failure = error if isinstance(error, MillraceError) else EngineFailed(f"vLLM did not start: {error!r}")
             failure.__cause__ = None if failure is error else error

@@ -1,5 +1,6 @@
 """Runs the training job on DeepSpeed: rank 0 is the trainer, every other rank follows it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from ops.roles.gpu_locks import alone_on_own
 from ops.roles.trainer import train_with
 from ops.run.base_models import reference_model, starting_model
 from ops.run.joining import RoleRun
@@ -14,7 +16,7 @@ from schemas.config import Config
 from schemas.errors import ConfigurationError
 from trainer.engine.deepspeed_config import read_deepspeed_config
 from trainer.engine.settings import EngineSettings
-from trainer.engine.training_engine import TrainEngine, dismiss_ranks, follow, open_engine
+from trainer.engine.training_engine import TrainEngine, WhileLoading, dismiss_ranks, follow, open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.model.supported import require_trainable
 
@@ -51,10 +53,13 @@ async def train(run: RoleRun) -> None:
     """Runs until all versions are published."""
     config, settings = run.config, await _settings_here(run.config)
     base = await anyio.to_thread.run_sync(starting_model, config.policy_config, abandon_on_cancel=True)
+    while_loading = _alone_on_own_gpu()
 
     @contextmanager
     def open_(folder: Path, resume: Path | None, num_updates: int) -> Iterator[TrainEngine]:
-        with open_engine(folder, settings=settings, resume=resume, num_updates=num_updates, base=base) as engine:
+        with open_engine(
+            folder, settings=settings, resume=resume, num_updates=num_updates, base=base, while_loading=while_loading
+        ) as engine:
             yield engine
 
     def open_builder(folder: Path) -> SampleBuilder:
@@ -68,5 +73,11 @@ async def train(run: RoleRun) -> None:
 
 async def follow_rank_0(config: Config) -> None:
     """The life of a rank other than 0: it never speaks to the bus."""
-    settings = await _settings_here(config)
-    await anyio.to_thread.run_sync(lambda: follow(settings=settings), abandon_on_cancel=True)
+    settings, while_loading = await _settings_here(config), _alone_on_own_gpu()
+    await anyio.to_thread.run_sync(lambda: follow(settings=settings, while_loading=while_loading), abandon_on_cancel=True)
+
+
+def _alone_on_own_gpu() -> WhileLoading:
+    """On the one that `trainer.engine.ranks` takes."""
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    return alone_on_own(slice(local, local + 1))

@@ -11,6 +11,7 @@ from agents.engine import Engine
 from agents.serving import away_outside
 from agents.weight_sources import WeightSources
 from agents.worker import PolicyWorker
+from ops.roles.gpu_locks import alone_on_own
 from ops.run.base_models import model_here, starting_model
 from ops.run.joining import RoleRun
 from schemas.config import Config
@@ -71,7 +72,7 @@ async def _engine(run: RoleRun, sources: WeightSources) -> AbstractAsyncContextM
                 seed=zlib.crc32(f"{run.config.feeder_config.seed}-{run.context.worker}-{os.getpid()}".encode()),
                 lora=run.config.trainer_config.lora,
             )
-            return VllmEngine(settings)
+            return VllmEngine(settings, while_loading=alone_on_own(slice(policy.num_parts)))
 
 
 async def _starting_model(config: Config) -> Path:

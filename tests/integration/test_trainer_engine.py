@@ -1,9 +1,11 @@
 """The training engine on real DeepSpeed and a real tiny model: exactness, ZeRO stages, ranks, state."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,12 +21,14 @@ from tests.support.agents import tiny_models
 from tests.support.training.earlier_engines import watch_earlier_engines
 from tests.support.training.rank_processes import run_ranks
 from tests.support.training.trainer_world import PlainModel, completion, narrow, ref, settings, small
+from trainer.engine import models
 from trainer.engine.dealing import deal
 from trainer.engine.held_state import open_saved
 from trainer.engine.training_engine import TrainEngine, open_engine
 from trainer.episodes.sample_builder import SampleBuilder
 from trainer.imitation import cloning_items, imitate
 from trainer.model.batches import collate
+from trainer.model.loading import load_policy
 from trainer.model.logprobs import cut
 from trainer.model.model_folder import suppressed_tokens
 from trainer.model.pixel_scale import pixel_scale
@@ -351,6 +355,31 @@ def test_imitation_learns_and_can_be_sampled(base: Path, make: Make) -> None:
     assert sum(answer == want for answer, want in zip(answers, wanted, strict=True)) >= 5
 
 
+class Loadings:
+    """A turn to load, which anybody may have at any time."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        self.events.append("begins")
+        yield
+        self.events.append("ends")
+
+
+def test_models_are_loaded_in_a_turn(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loadings = Loadings()
+
+    def loaded(*arguments: Any, **named: Any) -> Any:
+        loadings.events.append("loads")
+        return load_policy(*arguments, **named)
+
+    monkeypatch.setattr(models, "load_policy", loaded)
+    with open_engine(base, settings=settings(), while_loading=loadings):
+        assert loadings.events == ["begins", "loads", "ends"]
+
+
 _RANK = """
 import sys
 from pathlib import Path
@@ -365,9 +394,10 @@ def on_ranks(base: Path, work: Path) -> None:
 
     if os.environ["RANK"] != "0":
         with pytest.MonkeyPatch.context() as patched:
-            left = watch_earlier_engines(patched)
-            follow(settings=settings(2))
+            left, loadings = watch_earlier_engines(patched), Loadings()
+            follow(settings=settings(2), while_loading=loadings)
             assert left == [0, 0], "parameters of an engine when the next one is opened"
+            assert loadings.events == ["begins", "ends"] * 2
         return
     builder = SampleBuilder(base, cutoff_len=200)
     plain = PlainModel(base)

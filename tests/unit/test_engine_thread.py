@@ -1,6 +1,8 @@
 """The engine's thread with a scripted core: death, refusal, cancellation, weights. No vLLM."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -178,6 +180,33 @@ async def test_a_cancelled_request_is_aborted(core: ScriptedCore) -> None:
             group.cancel_scope.cancel()
         await until_running(core, 0)
         assert core.aborted == ["internal-0"]
+
+
+async def test_the_start_waits_for_its_turn_beside_the_event_loop(core: ScriptedCore) -> None:
+    turn, opened = threading.Event(), list[bool]()
+
+    @contextmanager
+    def while_loading() -> Iterator[None]:
+        assert turn.wait(HANGS_S)
+        opened.append(True)
+        try:
+            yield
+        finally:
+            opened.append(False)
+
+    core.faults["boot"] = OSError("no room")
+    with anyio.fail_after(HANGS_S):
+        async with anyio.create_task_group() as group:
+
+            async def start() -> None:
+                with pytest.raises(EngineFailed, match="no room"):
+                    await VllmEngine(core.settings, while_loading=while_loading).__aenter__()
+
+            group.start_soon(start)
+            await anyio.wait_all_tasks_blocked()
+            assert not opened
+            turn.set()
+    assert opened == [True, False], "closed whatever becomes of the start"
 
 
 async def test_a_start_that_fails_says_why(core: ScriptedCore) -> None:

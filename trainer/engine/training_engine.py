@@ -7,8 +7,8 @@ other rank sits in `follow`, which runs the same commands on its share of the sa
 import errno
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -41,6 +41,9 @@ from trainer.ports import Effort, StepResult
 from trainer.samples import Sample
 from trainer.truncation import Truncation
 
+WhileLoading = Callable[[], AbstractContextManager[None]]
+"""Opened before a rank loads its models, and closed when it has them; may block."""
+
 
 @contextmanager
 def open_engine(
@@ -50,6 +53,7 @@ def open_engine(
     resume: Path | None = None,
     num_updates: int = 0,
     base: Path | None = None,
+    while_loading: WhileLoading = nullcontext,
 ) -> Iterator["TrainEngine"]:
     """Loads the model in `folder` for training, on all ranks. For rank 0. An engine before it takes no memory any more, where
     nobody holds it.
@@ -65,14 +69,14 @@ def open_engine(
     ranks = Ranks()
     command = OpenCommand(str(folder), str(resume or ""), str(base or folder), num_updates)
     with ranks.command([encode(command)] * ranks.size):
-        engine = _load(command, ranks, settings)
+        engine = _load(command, ranks, settings, while_loading)
     try:
         yield engine
     finally:
         engine.close()
 
 
-def follow(*, settings: EngineSettings) -> None:
+def follow(*, settings: EngineSettings, while_loading: WhileLoading = nullcontext) -> None:
     """The whole life of a rank other than 0: opens what rank 0 opens, as often as it does, until it is dismissed."""
     while True:
         ranks = Ranks()  # rank 0 makes its group anew for every engine, which takes all ranks
@@ -80,15 +84,17 @@ def follow(*, settings: EngineSettings) -> None:
             command = decode(received)
             if not isinstance(command, OpenCommand):
                 return
-            engine = _load(command, ranks, settings)
+            engine = _load(command, ranks, settings, while_loading)
         engine.follow()
         engine.close()
         del engine  # the next one needs its memory
 
 
-def _load(command: OpenCommand, ranks: Ranks, settings: EngineSettings) -> "TrainEngine":
+def _load(command: OpenCommand, ranks: Ranks, settings: EngineSettings, while_loading: WhileLoading) -> "TrainEngine":
     forget_engines()
-    return TrainEngine(command, ranks=ranks, settings=settings)
+    with while_loading():
+        ranks.sum(0)  # until all may load: in what DeepSpeed has them do together, NCCL waits for ten minutes at most
+        return TrainEngine(command, ranks=ranks, settings=settings)
 
 
 def dismiss_ranks() -> None:
