@@ -4,15 +4,16 @@ Invariant: weights change only between steps, and an adapter is its request's to
 policy version.
 
 The engine core runs in the process (no EngineCore child): one import of vLLM instead of three, no serialisation of
-screenshots, and a death of the engine is an exception here or the end of the process, never a silent hang. A model in
-several parts (`policy_config.vllm_args`) has one child for each, which ends with this process.
+screenshots, and a death of the engine is an exception here or the end of the process. A model in several parts
+(`policy_config.vllm_args`) has one child for each, which ends with this process.
 """
 
 import logging
 import os
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from io import BytesIO
@@ -153,7 +154,7 @@ class VllmCore:
 
         Raises:
             PromptRefused: the prompt is longer than the model allows, or a screenshot is none.
-            PolicyError: vLLM cannot read a file that it needs.
+            PolicyError: vLLM cannot read a file that it needs, or is busy with new weights for too long.
         """
         prompt: dict[str, Any] = {"prompt_token_ids": tokens}
         try:
@@ -162,12 +163,23 @@ class VllmCore:
                 prompt["multi_modal_data"] = {"image": [Image.open(BytesIO(screenshot.data)) for screenshot in screenshots]}
                 prompt["multi_modal_uuids"] = {"image": [sha256(screenshot.data).hexdigest() for screenshot in screenshots]}
             # With the processor's own cache nothing depends on the order in which prompts reach the engine.
-            with self._looking_up:
+            with self._at_home():
                 return self._llm.renderer.render_cmpl([prompt], skip_mm_cache=True)[0]
         except self._refusals as error:
             raise PromptRefused(f"vLLM refuses a prompt of {len(tokens)} tokens: {error}") from error
         except OSError as error:
             raise PolicyError(f"vLLM cannot prepare a prompt of {len(tokens)} tokens: {error}") from error
+
+    @contextmanager
+    def _at_home(self) -> Iterator[None]:
+        """Within it vLLM looks for its processor in the model's own folder. Whoever waits longer than an answer may take waits
+        no more, so that a worker whose engine hangs over new weights can end."""
+        if not self._looking_up.acquire(timeout=min(self.settings.policy.vllm_timeout, threading.TIMEOUT_MAX)):
+            raise PolicyError("vLLM is still reading new weights, and prepares no prompt meanwhile")
+        try:
+            yield
+        finally:
+            self._looking_up.release()
 
     def submit(self, request_id: str, prepared: Any, *, temperature: float) -> str:
         """Queues a prepared prompt; returns the id to abort it by.
@@ -191,6 +203,11 @@ class VllmCore:
     @property
     def busy(self) -> bool:
         return bool(self._llm.has_unfinished_requests())
+
+    @property
+    def num_computed(self) -> int:
+        """Tokens so far of the requests that are worked on: a step that changes it has computed something."""
+        return sum(request.num_computed_tokens for request in self._llm.engine_core.engine_core.scheduler.running)
 
     def gauges(self) -> dict[str, float]:
         """Requests that the scheduler has begun and that wait for it, and the share of the key-value cache that is in use. May

@@ -1,4 +1,7 @@
-"""The asyncio face of vLLM: requests go to the engine's thread as commands, answers come back in one batch per step."""
+"""The asyncio face of vLLM: requests go to the engine's thread as commands, answers come back in one batch per step.
+
+Invariant: whoever waits for the engine's thread looks at its pulse meanwhile, so nobody waits for one that hangs.
+"""
 
 import asyncio
 import queue
@@ -16,6 +19,7 @@ import anyio.to_thread
 import structlog
 
 from agents.engine import Generation, GenerationRequest
+from agents.engine_pulse import Pulse
 from agents.fitting import fitted
 from agents.tokens import PromptTokenizer
 from agents.vllm_arguments import VllmSettings
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from vllm.outputs import RequestOutput
 
 _CLOSING_S = 5.0
+_LOOK_S = 5.0
+"""Between two looks of whoever waits at whether the engine hangs."""
 T = TypeVar("T")
 _log = structlog.get_logger()
 
@@ -44,8 +50,9 @@ class _Pending(Generic[T]):
             self.value, self.error = value, error
             self.done.set()
 
-    async def result(self) -> T:
-        await self.done.wait()
+    @property
+    def result(self) -> T:
+        """Once it is `done`."""
         if self.error is not None:
             raise self.error
         assert self.value is not None
@@ -95,6 +102,7 @@ class VllmEngine:
         self._version = settings.version
         self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
         self._ready: _Pending[PolicyVersion] = _Pending()
+        self._pulse = Pulse(answer_s=self._timeout_s)
         self._failure: EngineFailed | None = None
         self._while_loading = while_loading
         self._preparing = anyio.CapacityLimiter(1)
@@ -112,7 +120,7 @@ class VllmEngine:
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
-        await self._ready.result()
+        await self._answered(self._ready)
         return self
 
     async def __aexit__(
@@ -130,7 +138,7 @@ class VllmEngine:
             with anyio.fail_after(self._timeout_s):
                 told, prepared = await anyio.to_thread.run_sync(self._prepared, request, limiter=self._preparing)
                 self._ask(_Submit(request_id, prepared, told.temperature, pending))
-                return replace(await pending.result(), num_dropped=told.num_dropped)
+                return replace(await self._answered(pending), num_dropped=told.num_dropped)
         except TimeoutError as error:
             raise PolicyError(f"vLLM gave no answer within policy_config.vllm_timeout ({self._timeout_s:g} s)") from error
         finally:
@@ -145,14 +153,26 @@ class VllmEngine:
     async def load(self, folder: Path, version: PolicyVersion) -> None:
         pending: _Pending[PolicyVersion] = _Pending()
         self._ask(_Load(folder, version, pending))
-        self._version = await pending.result()
+        self._version = await self._answered(pending)
 
     def _ask(self, command: _Command) -> None:
         """Checked behind the put: a thread that dies notes its failure first and empties its commands last."""
         self._commands.put(command)
         self._check()
 
+    async def _answered(self, pending: _Pending[T]) -> T:
+        """What the engine's thread answers. Raises `EngineFailed` too where it hangs, and would never answer."""
+        while not pending.done.is_set():
+            with anyio.move_on_after(_LOOK_S):
+                await pending.done.wait()
+                break
+            self._check()
+        return pending.result
+
     def _check(self) -> None:
+        if self._failure is None and (hung := self._pulse.hung):
+            _log.error("engine_hangs", reason=hung)
+            self._failure = EngineFailed(hung)
         if self._failure is not None:
             raise EngineFailed(str(self._failure)) from self._failure
 
@@ -161,6 +181,7 @@ class VllmEngine:
     def _run(self) -> None:
         try:
             with self._while_loading():
+                self._pulse.boots(self._core.settings.folder)
                 self._core.boot()
         except Exception as error:  # noqa: BLE001 - a boundary: whatever stops vLLM becomes one error of ours
             failure = error if isinstance(error, MillraceError) else EngineFailed(f"vLLM did not start: {error!r}")
@@ -168,7 +189,7 @@ class VllmEngine:
             self._deliver([(self._ready, None, failure)])
             return
         self._deliver([(self._ready, self._core.settings.version, None)])
-        _Loop(self._core, self._commands, self._deliver).run(self._fail)
+        _Loop(self._core, self._commands, self._deliver, self._pulse).run(self._fail)
 
     def _fail(self, failure: EngineFailed) -> None:
         self._failure = failure
@@ -190,20 +211,26 @@ class _Loop:
     """The engine thread's loop: commands first, then a step; asleep when there is neither."""
 
     def __init__(
-        self, core: VllmCore, commands: "queue.SimpleQueue[_Command]", deliver: Callable[[list[_Settled]], None]
+        self,
+        core: VllmCore,
+        commands: "queue.SimpleQueue[_Command]",
+        deliver: Callable[[list[_Settled]], None],
+        pulse: Pulse,
     ) -> None:
         self._core = core
         self._commands = commands
         self._deliver = deliver
+        self._pulse = pulse
         self._running: dict[str, tuple[_Submit, str]] = {}
         """By our id: the command, and the engine's own id."""
         self._loads: list[_Load] = []
 
     def run(self, on_failure: Callable[[EngineFailed], None]) -> None:
         try:
+            self._pulse.beats()
             while self._obey():
                 if self._core.busy:
-                    self._finish(self._core.step())
+                    self._step()
             self._core.close()
         except Exception as error:  # noqa: BLE001 - a boundary: whatever ends vLLM becomes one error of ours
             failure = EngineFailed(f"vLLM died: {error!r}")
@@ -225,7 +252,9 @@ class _Loop:
         """Carries out what was asked; waits for a command when the engine has nothing to do. False: stop."""
         commands = self._queued()
         if not commands and not self._core.busy:
+            self._pulse.rests()
             commands = [self._commands.get()]
+            self._pulse.beats()
         for command in commands:
             match command:
                 case _Submit():
@@ -247,9 +276,17 @@ class _Loop:
             return
         self._running[command.request_id] = (command, internal)
 
+    def _step(self) -> None:
+        before = self._core.num_computed
+        self._finish(self._core.step())
+        if self._core.num_computed != before:
+            self._pulse.beats()
+
     def _load(self, command: _Load) -> None:
         self._loads.append(command)
+        self._pulse.loads(command.folder)
         self._finish(self._core.load(command.folder, command.version))
+        self._pulse.beats()
         self._loads.remove(command)
         self._deliver([(command.pending, command.version, None)])
 

@@ -1,4 +1,4 @@
-"""The engine's thread with a scripted core: death, refusal, cancellation, weights. No vLLM."""
+"""The engine's thread with a scripted core: death, hanging, refusal, cancellation, weights. No vLLM."""
 
 import threading
 from collections.abc import Iterator
@@ -12,9 +12,11 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from agents import vllm_engine
+from agents import engine_pulse, vllm_engine
 from agents.engine import ChatMessage, Generation, GenerationRequest
+from agents.engine_pulse import reading_s
 from agents.vllm_arguments import VllmSettings
+from agents.vllm_core import VllmCore
 from agents.vllm_engine import VllmEngine
 from schemas.errors import EngineFailed, PolicyError
 from schemas.ids import PolicyVersion
@@ -29,13 +31,17 @@ REQUEST = GenerationRequest(messages=(ChatMessage("user", ("hi",)),), observatio
 
 @dataclass
 class ScriptedCore:
-    """Finishes a request one step after `may_finish`; raises `fault` from where it says."""
+    """Finishes a request one step after `may_finish`; raises `fault` from where it says, or stays there until `may_go_on`."""
 
     settings: VllmSettings
     tokenizer: Any
     faults: dict[str, Exception] = field(default_factory=dict)
     running: list[str] = field(default_factory=list)
     aborted: list[str] = field(default_factory=list)
+    hangs: str = ""
+    may_go_on: threading.Event = field(default_factory=threading.Event)
+    computes: bool = True
+    num_computed: int = 0
     may_finish: threading.Event = field(default_factory=threading.Event)
     closed: bool = False
     max_prompt: int = 3
@@ -44,6 +50,8 @@ class ScriptedCore:
     def _do(self, name: str) -> None:
         if name in self.faults:
             raise self.faults[name]
+        if name == self.hangs:
+            self.may_go_on.wait(HANGS_S)
 
     def boot(self) -> None:
         self._do("boot")
@@ -69,6 +77,7 @@ class ScriptedCore:
 
     def step(self) -> list[Any]:
         self._do("step")
+        self.num_computed += self.computes
         if not self.may_finish.wait(0.001):
             return []
         finished, self.running = self.running, []
@@ -86,7 +95,7 @@ class ScriptedCore:
 
 
 @pytest.fixture
-def core(monkeypatch: pytest.MonkeyPatch) -> ScriptedCore:
+def core(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedCore]:
     tokenizer = SimpleNamespace(prompt=lambda messages: [1, 2, 3], length=lambda tokens, screenshots: 3)
     settings = VllmSettings(
         folder=Path(), version=PolicyVersion(0), policy=PolicyConfig(), cutoff_len=100, max_screenshots=1, seed=0
@@ -94,7 +103,8 @@ def core(monkeypatch: pytest.MonkeyPatch) -> ScriptedCore:
     core = ScriptedCore(settings, tokenizer)
     monkeypatch.setattr(vllm_engine, "PromptTokenizer", lambda folder: tokenizer)
     monkeypatch.setattr(vllm_engine, "VllmCore", lambda settings, tokenizer: core)
-    return core
+    yield core
+    core.may_go_on.set()
 
 
 async def until_running(core: ScriptedCore, number: int) -> None:
@@ -152,6 +162,86 @@ async def test_a_death_fails_everything_at_once(core: ScriptedCore) -> None:
             await engine.load(Path("v1"), PolicyVersion(1))
     assert len(failures) == 4
     assert "segfault of sorts" in failures[0]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch, core: ScriptedCore) -> None:
+    """Engines hang that are silent for a moment."""
+    policy = replace(core.settings.policy, vllm_timeout=HANGS_S)
+    core.settings = replace(core.settings, policy=policy, folder=Path("nowhere"))
+    monkeypatch.setattr(vllm_engine, "_LOOK_S", 0.01)
+    monkeypatch.setattr(vllm_engine, "_CLOSING_S", 0.01)
+    for limit in ("_LEAST_SILENCE_S", "_BOOT_S"):
+        monkeypatch.setattr(engine_pulse, limit, 0.5)
+    monkeypatch.setattr(engine_pulse, "_ANSWERS", 0)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("how", ["step", "without_progress"])
+async def test_an_engine_that_hangs_over_requests_fails_them_and_all_that_come(core: ScriptedCore, how: str) -> None:
+    core.hangs, core.computes = how, how == "step"
+    async with VllmEngine(core.settings) as engine:
+        for _ in range(2):
+            with anyio.fail_after(HANGS_S), pytest.raises(EngineFailed, match="did not compute anything within"):
+                await engine.generate(REQUEST)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_engine_that_hangs_over_weights_fails_those_that_wait_with_it(core: ScriptedCore) -> None:
+    core.hangs = "load"
+    failed = list[str]()
+
+    async def expect_failure(engine: VllmEngine) -> None:
+        with pytest.raises(EngineFailed, match="did not load weights within") as failure:
+            await engine.generate(REQUEST)
+        failed.append(str(failure.value))
+
+    async with VllmEngine(core.settings) as engine:
+        with anyio.fail_after(HANGS_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(expect_failure, engine)
+                await until_running(core, 1)
+                with pytest.raises(EngineFailed, match="did not load weights within"):
+                    await engine.load(Path("v1"), PolicyVersion(1))
+    assert len(failed) == 1
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_engine_that_hangs_at_its_start_fails(core: ScriptedCore) -> None:
+    core.hangs = "boot"
+    with anyio.fail_after(HANGS_S), pytest.raises(EngineFailed, match="did not start within"):
+        async with VllmEngine(core.settings):
+            pytest.fail("must not open")
+
+
+def test_a_pulse_that_beats_or_rests_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("agents.engine_pulse.time", SimpleNamespace(monotonic=lambda: clock.now))
+    pulse = engine_pulse.Pulse(answer_s=1000.0)
+
+    def hangs_after(seconds: float) -> bool:
+        clock.now += seconds
+        return bool(pulse.hung)
+
+    pulse.beats()
+    assert [hangs_after(1999.0), hangs_after(2.0)] == [False, True]
+    pulse.beats()
+    assert not hangs_after(1999.0)
+    pulse.rests()
+    assert not hangs_after(1e9)
+
+
+def test_the_time_for_weights_grows_with_them(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"0" * 1000)
+    (tmp_path / "trainer").mkdir()
+    assert reading_s(tmp_path) * engine_pulse._LEAST_BYTES_A_S == pytest.approx(1000)
+
+
+def test_a_prompt_does_not_wait_for_ever_for_weights_that_are_being_read(core: ScriptedCore) -> None:
+    real = VllmCore(replace(core.settings, policy=PolicyConfig(vllm_timeout=0.01)), core.tokenizer)
+    real._refusals = ()
+    with real._looking_up, pytest.raises(PolicyError, match="still reading new weights"):
+        real.prepare([1, 2, 3], ())
 
 
 async def test_weights_that_cannot_be_loaded_are_fatal(core: ScriptedCore) -> None:
