@@ -1,5 +1,6 @@
 """A process ends with its own code, whatever the threads of libraries are in the middle of."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,3 +36,36 @@ def test_it_ends_with_its_code(calculates: bool) -> None:
     command = [sys.executable, "-c", _CALCULATES.format(calculates=calculates)]
     ended = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert (ended.returncode, ended.stdout) == (3, "done\nat the end\n"), ended.stderr
+
+
+_HANGS = """
+import atexit, ctypes, sys, threading
+from ops.processes import process_end
+
+process_end._GRACE_S = 0.2
+if {has_thread}:
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+atexit.register({hangs})
+process_end.leave(3)
+"""
+
+
+@pytest.mark.parametrize("has_thread", [True, False])
+@pytest.mark.parametrize(
+    ("hangs", "code"),
+    [
+        ("threading.Event().wait", 3),
+        ("ctypes.PyDLL(None).pause", -signal.SIGALRM),  # which lets no other thread run
+    ],
+)
+def test_it_ends_though_a_library_hangs_at_its_end(has_thread: bool, hangs: str, code: int) -> None:
+    command = [sys.executable, "-c", _HANGS.format(has_thread=has_thread, hangs=hangs)]
+    ended = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False, timeout=HANGS_S)
+    assert ended.returncode == code, ended.stderr
+
+
+def test_it_ends_though_a_thread_never_does() -> None:
+    waits = "atexit.register(print)\nthreading.Thread(target=threading.Event().wait).start()"
+    program = _HANGS.format(has_thread=False, hangs="print").replace("atexit.register(print)", waits)
+    ended = subprocess.run([sys.executable, "-c", program], cwd=_ROOT, check=False, timeout=HANGS_S)
+    assert ended.returncode == 3
