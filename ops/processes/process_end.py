@@ -8,7 +8,7 @@ import threading
 from contextlib import suppress
 from typing import NoReturn
 
-_GRACE_S = 60.0
+_GRACE_S, _ALARM_S = 60.0, 120.0
 
 
 def leave(code: int) -> NoReturn:
@@ -36,4 +36,4 @@ def _bound(code: int) -> None:
     timer.start()
     # A library that keeps the interpreter to itself meanwhile lets no timer of Python's run: the system has one too.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, 2 * _GRACE_S)
+    signal.setitimer(signal.ITIMER_REAL, _ALARM_S)

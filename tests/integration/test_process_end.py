@@ -42,30 +42,35 @@ _HANGS = """
 import atexit, ctypes, sys, threading
 from ops.processes import process_end
 
-process_end._GRACE_S = 0.2
+process_end._GRACE_S, process_end._ALARM_S = {bounds}
 if {has_thread}:
     threading.Thread(target=threading.Event().wait, daemon=True).start()
 atexit.register({hangs})
 process_end.leave(3)
 """
 
+_GRACE, _ALARM = (0.2, HANGS_S), (HANGS_S, 0.2)
+"""One of the two bounds is soon over, the other is not."""
+
 
 @pytest.mark.parametrize("has_thread", [True, False])
 @pytest.mark.parametrize(
-    ("hangs", "code"),
+    ("hangs", "bounds", "code"),
     [
-        ("threading.Event().wait", 3),
-        ("ctypes.PyDLL(None).pause", -signal.SIGALRM),  # which lets no other thread run
+        ("threading.Event().wait", _GRACE, 3),
+        ("ctypes.PyDLL(None).pause", _ALARM, -signal.SIGALRM),  # which lets no other thread run
     ],
 )
-def test_it_ends_though_a_library_hangs_at_its_end(has_thread: bool, hangs: str, code: int) -> None:
-    command = [sys.executable, "-c", _HANGS.format(has_thread=has_thread, hangs=hangs)]
+def test_it_ends_though_a_library_hangs_at_its_end(
+    has_thread: bool, hangs: str, bounds: tuple[float, float], code: int
+) -> None:
+    command = [sys.executable, "-c", _HANGS.format(has_thread=has_thread, hangs=hangs, bounds=bounds)]
     ended = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert ended.returncode == code, ended.stderr
 
 
 def test_it_ends_though_a_thread_never_does() -> None:
     waits = "atexit.register(print)\nthreading.Thread(target=threading.Event().wait).start()"
-    program = _HANGS.format(has_thread=False, hangs="print").replace("atexit.register(print)", waits)
+    program = _HANGS.format(has_thread=False, hangs="print", bounds=_GRACE).replace("atexit.register(print)", waits)
     ended = subprocess.run([sys.executable, "-c", program], cwd=_ROOT, check=False, timeout=HANGS_S)
     assert ended.returncode == 3

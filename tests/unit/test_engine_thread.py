@@ -27,6 +27,7 @@ from tests.deadlines import HANGS_S
 pytestmark = pytest.mark.anyio
 
 REQUEST = GenerationRequest(messages=(ChatMessage("user", ("hi",)),), observation=builders.observation(builders.task()))
+_HOURS_S = 1e6
 
 
 @dataclass
@@ -41,6 +42,8 @@ class ScriptedCore:
     hangs: str = ""
     may_go_on: threading.Event = field(default_factory=threading.Event)
     computes: bool = True
+    clock: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(now=0.0))
+    """What the engine's pulse goes by in tests of hanging: hours pass where it hangs, and none otherwise."""
     num_computed: int = 0
     may_finish: threading.Event = field(default_factory=threading.Event)
     closed: bool = False
@@ -51,6 +54,7 @@ class ScriptedCore:
         if name in self.faults:
             raise self.faults[name]
         if name == self.hangs:
+            self.clock.now += _HOURS_S
             self.may_go_on.wait(HANGS_S)
 
     def boot(self) -> None:
@@ -78,6 +82,7 @@ class ScriptedCore:
     def step(self) -> list[Any]:
         self._do("step")
         self.num_computed += self.computes
+        self.clock.now += 0 if self.computes else _HOURS_S
         if not self.may_finish.wait(0.001):
             return []
         finished, self.running = self.running, []
@@ -166,14 +171,11 @@ async def test_a_death_fails_everything_at_once(core: ScriptedCore) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch, core: ScriptedCore) -> None:
-    """Engines hang that are silent for a moment."""
-    policy = replace(core.settings.policy, vllm_timeout=HANGS_S)
-    core.settings = replace(core.settings, policy=policy, folder=Path("nowhere"))
+    """Whoever waits looks often, and the time is `core.clock`'s."""
+    core.settings = replace(core.settings, policy=replace(core.settings.policy, vllm_timeout=HANGS_S))
     monkeypatch.setattr(vllm_engine, "_LOOK_S", 0.01)
     monkeypatch.setattr(vllm_engine, "_CLOSING_S", 0.01)
-    for limit in ("_LEAST_SILENCE_S", "_BOOT_S"):
-        monkeypatch.setattr(engine_pulse, limit, 0.5)
-    monkeypatch.setattr(engine_pulse, "_ANSWERS", 0)
+    monkeypatch.setattr(engine_pulse, "time", SimpleNamespace(monotonic=lambda: core.clock.now))
 
 
 @pytest.mark.usefixtures("impatient")
