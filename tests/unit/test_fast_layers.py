@@ -1,17 +1,21 @@
 """Every replaced computation equals torch's own, values and gradients."""
 
+import contextvars
+import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 import structlog
 import torch
 from torch import nn
+from torch._dynamo import config as dynamo
 from torch.nn import functional
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextRMSNorm, apply_rotary_pos_emb_vision
 
-from trainer.fast_layers.compiled_layers import compile_layers, compiles
+from trainer.fast_layers.compiled_layers import all_compile, compile_layers, compiles
 from trainer.fast_layers.linear_layers import linear
 from trainer.fast_layers.norms import fast_norms
 from trainer.fast_layers.rotary import rotate
@@ -102,9 +106,27 @@ def test_a_layer_of_a_kind_that_decides_by_what_it_sees_is_not_compiled() -> Non
     assert compile_layers(layers, backend="eager") == 1
 
 
+def test_a_layer_that_cannot_be_compiled_runs_as_it_is_in_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Layer(GradientCheckpointingLayer):  # type: ignore[misc]
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+    def refuse(*_: object) -> NoReturn:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(vars(dynamo)["_config"]["suppress_errors"], "default", False)
+    layers = nn.ModuleList([Layer()])
+    contextvars.copy_context().run(compile_layers, layers, backend=refuse)  # as each piece of work in a thread has its own
+    found = list[torch.Tensor]()
+    thread = threading.Thread(target=lambda: found.append(layers[0](torch.ones(2))))
+    thread.start()
+    thread.join()
+    assert [each.tolist() for each in [*found, layers[0](torch.ones(2))]] == [[2.0, 2.0], [2.0, 2.0]]
+
+
 def test_a_gpu_without_a_compiler_is_said_and_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not torch.cuda.is_available()
-    assert not compiles()
+    assert not all_compile()
 
     def refuse(*_: object) -> None:
         raise RuntimeError("Failed to find C compiler\nand more of it")
@@ -115,6 +137,15 @@ def test_a_gpu_without_a_compiler_is_said_and_gone_on_with(monkeypatch: pytest.M
     with structlog.testing.capture_logs() as said:
         assert not compiles()
     assert [entry["reason"] for entry in said] == ["Failed to find C compiler"]
+
+
+def test_layers_stay_as_they_are_where_the_compiler_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "compile", lambda function: function)
+    monkeypatch.setattr(torch, "ones", lambda *_, **__: torch.zeros(1))
+    assert compiles()
+    monkeypatch.setattr(dynamo, "disable", True)
+    assert not compiles()
 
 
 def test_chosen_logprobs() -> None:

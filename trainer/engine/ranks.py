@@ -115,6 +115,16 @@ class Ranks:
         return float(total)
 
 
+def all_ranks(here: bool) -> bool:
+    """Whether it holds on every rank of the job, which all call this. Without a job: whether it holds here."""
+    if not dist.is_initialized() or dist.get_world_size() == 1:
+        return here
+    device = torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
+    vote = torch.tensor([int(here)], device=device)
+    dist.all_reduce(vote, op=dist.ReduceOp.MIN)
+    return bool(vote.item())
+
+
 def _store(rank: int, size: int) -> Any:
     """Where the ranks meet; None: at their launcher's."""
     if size == 1:

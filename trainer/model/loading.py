@@ -1,6 +1,7 @@
 """Models as they are loaded for training, on every rank.
 
-Invariant: under ZeRO-3 no rank ever has more of a model in memory than its share and a layer.
+Invariants: layers are compiled on all ranks or on none; under ZeRO-3 no rank ever has more of a model in memory than its share
+and a layer.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import DeepSpeedConfig
 from trainer.engine.deepspeed_module import import_deepspeed
 from trainer.fast_layers.acceleration import accelerate
-from trainer.fast_layers.compiled_layers import compile_layers, compiles
+from trainer.fast_layers.compiled_layers import all_compile, compile_layers
 from trainer.model.adapter_folder import base_of, holds_adapters, require_adapters
 from trainer.model.adapters import adapt, load_adapters
 from trainer.model.frozen import freeze
@@ -86,7 +87,7 @@ class _Division:
 
 def _prepared(model: PreTrainedModel, deepspeed: DeepSpeedConfig) -> PreTrainedModel:
     accelerate(model)
-    if deepspeed.stage != 3 and compiles():  # ZeRO-3 fetches parameters within the layers
+    if deepspeed.stage != 3 and all_compile():  # ZeRO-3 fetches parameters within the layers
         compile_layers(model)
     if deepspeed.checkpoints_activations:
         model.gradient_checkpointing_enable({"use_reentrant": False})
