@@ -55,6 +55,10 @@ def test_only_the_h100_stage_3_file_offloads() -> None:
         ({"zero_optimization": {"stage": 1}, "bf16": {"enabled": "false"}}, "true or false for bf16.enabled"),
         ({"zero_optimization": {"stage": 1}, "bf16": {"enabled": "auto"}}, "a value for bf16.enabled, or leave it out"),
         ({"zero_optimization": {"stage": 1, "reduce_bucket_size": "auto"}}, "value for zero_optimization.reduce_bucket_size"),
+        (
+            {"zero_optimization": {"stage": 1}, "bf16": {"enabled": True}, "data_types": {"grad_accum_dtype": "fp32"}},
+            "grad_accum_dtype fp32 with bf16 under ZeRO-1 .* write 2 for zero_optimization.stage",
+        ),
     ],
 )
 def test_files_that_cannot_work_are_refused(tmp_path: Path, settings: object, says: str) -> None:
@@ -62,6 +66,20 @@ def test_files_that_cannot_work_are_refused(tmp_path: Path, settings: object, sa
     file.write_text(json.dumps(settings))
     with pytest.raises(ConfigurationError, match=says):
         read_deepspeed_config(file)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"zero_optimization": {"stage": 2}, "bf16": {"enabled": True}},
+        {"zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": True}},
+        {"zero_optimization": {"stage": 1}},
+    ],
+)
+def test_gradients_are_added_up_in_float32_where_zero_keeps_its_optimizer(tmp_path: Path, settings: dict[str, Any]) -> None:
+    file = tmp_path / "ds.json"
+    file.write_text(json.dumps({**settings, "data_types": {"grad_accum_dtype": "fp32"}}))
+    assert read_deepspeed_config(file).stage == settings["zero_optimization"]["stage"]
 
 
 def test_fp16_is_for_policies_too(tmp_path: Path) -> None:

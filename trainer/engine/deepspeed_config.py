@@ -20,6 +20,8 @@ _OURS = (
 _PRECISIONS = {"bf16": "bfloat16", "fp16": "float16"}
 _ZERO = "zero_optimization"
 _AUTO = "auto"
+_FLOAT32 = ("fp32", "float32", "float", "torch.float32")
+"""As DeepSpeed calls it."""
 _UNTIMED: dict[str, Any] = {"timers": {"throughput": {"enabled": False}}}
 """DeepSpeed's own measuring waits for the GPU before every forward pass and behind every step."""
 _EXAMPLES = {_ZERO: '"stage": 1', "bf16": '"enabled": true', "fp16": '"enabled": true'}
@@ -81,7 +83,7 @@ def read_deepspeed_config(file: Path) -> DeepSpeedConfig:
 
     Raises:
         ConfigurationError: no such file, not JSON, no ZeRO stage 1 to 3, two precisions, a key that the algorithm's settings
-            own, or a value that is left to another program.
+            own, a value that is left to another program, or one that makes DeepSpeed take an optimizer without ZeRO's state.
     """
     settings = _read(file)
     for key in _OURS:
@@ -101,7 +103,21 @@ def read_deepspeed_config(file: Path) -> DeepSpeedConfig:
         raise ConfigurationError(f"{file}: write 1, 2 or 3 for zero_optimization.stage")
     if all(settings.get(key, {}).get("enabled", False) for key in _PRECISIONS):
         raise ConfigurationError(f"{file}: enable bf16 or fp16, not both")
+    if _leaves_zero(settings):
+        raise ConfigurationError(
+            f"{file}: data_types.grad_accum_dtype fp32 with bf16 under ZeRO-1 makes DeepSpeed take another optimizer, which "
+            "is of no use here: write 2 for zero_optimization.stage, where gradients are added up in fp32 too, or leave it out"
+        )
     return DeepSpeedConfig(file.name, settings)
+
+
+def _leaves_zero(settings: Mapping[str, Any]) -> bool:
+    """Whether DeepSpeed 0.19 would take its BF16_Optimizer."""
+    zero, types = settings[_ZERO], settings.get("data_types")
+    in_float32 = isinstance(types, dict) and types.get("grad_accum_dtype") in _FLOAT32
+    offload = zero.get("offload_optimizer")
+    offloaded = isinstance(offload, dict) and offload.get("device") == "cpu"
+    return in_float32 and zero["stage"] == 1 and settings.get("bf16", {}).get("enabled", False) and not offloaded
 
 
 def _read(file: Path) -> dict[str, Any]:
