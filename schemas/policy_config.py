@@ -32,6 +32,8 @@ _NO_ENGINE_ARGUMENTS: Mapping[str, str] = {
     "distributed_executor_backend": "a policy worker starts its own processes",
 }
 """What is set for a reason, and what to do instead."""
+_DRAFTERS = ("ngram", "[ngram]", "ngram_gpu", "suffix", "custom_class")
+"""vLLM's ways to draft tokens ahead that need no further model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +101,12 @@ class PolicyConfig:
             require(value > 0, f"policy_config.{name} is {value}: write a number above 0")
         for name, instead in _NO_ENGINE_ARGUMENTS.items():
             require(name not in self.vllm_args, f"policy_config.vllm_args.{name} cannot be set: {instead}")
+        drafter = _drafter(self.vllm_args)
+        require(
+            drafter in _DRAFTERS,
+            f"policy_config.vllm_args.speculative_config drafts by a model ({drafter}), which would stay as it is while the "
+            "policy is trained: write a method without one, as in {method: ngram, num_speculative_tokens: 3}, or leave it out",
+        )
         for name in _PARTS:
             size = self.vllm_args.get(name, 1)
             require(
@@ -123,3 +131,11 @@ class PolicyConfig:
 
 def _samples(temperature: float) -> bool:
     return temperature == 0 or temperature >= LEAST_TEMPERATURE
+
+
+def _drafter(vllm_args: Mapping[str, Any]) -> str:
+    """How tokens are drafted ahead, as far as that is asked for: a method, or a model."""
+    given = vllm_args.get("speculative_config")
+    asked = given if isinstance(given, Mapping) else {}
+    method, model = (vllm_args.get(f"spec_{name}", asked.get(name)) for name in ("method", "model"))
+    return str(method or model or _DRAFTERS[0])
