@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _CPU_KV_BYTES = (64 << 20, 4 << 30)
 """Smallest and largest key-value cache on CPU."""
 _CPU_SCREENSHOT_CACHE_GB = 0.125
+_STEP_TOKENS = 8192
+"""Of one step on a GPU. An engine that is built as here would otherwise have vLLM's 2,048, and take four times as many steps
+for the same prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,9 @@ def engine_arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
         "use_tqdm_on_load": False,
     } | adapter_arguments(settings.lora, on_cpu=on_cpu)
     if not on_cpu:
-        return common | {"gpu_memory_utilization": policy.gpu_memory_utilization} | policy.vllm_args
+        step = step_tokens(policy, settings.max_model_len)
+        memory = {"gpu_memory_utilization": policy.gpu_memory_utilization}
+        return common | memory | policy.vllm_args | {"max_num_batched_tokens": step}
     return (
         common
         | {
@@ -101,6 +106,16 @@ def engine_arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
         }
         | policy.vllm_args
     )
+
+
+def step_tokens(policy: PolicyConfig, max_model_len: int) -> int:
+    """Tokens, of prompts and answers, that one step of an engine on a GPU calculates at most: within what vLLM takes, which is
+    a token of each request or more, a whole prompt where none is divided, and no more than all requests have."""
+    given: int | None = policy.vllm_args.get("max_num_batched_tokens")
+    if given is not None:
+        return given
+    whole = max_model_len if policy.vllm_args.get("enable_chunked_prefill") is False else 0
+    return min(max(_STEP_TOKENS, policy.max_num_seqs, whole), policy.max_num_seqs * max_model_len)
 
 
 def _cpu_kv_bytes(text: Mapping[str, Any], num_tokens: int) -> int:

@@ -9,6 +9,7 @@ from schemas.ranges import LEAST_TEMPERATURE
 from schemas.requirement import require
 
 _PARTS = ("tensor_parallel_size", "pipeline_parallel_size")
+_STEP = "max_num_batched_tokens"
 _NO_ENGINE_ARGUMENTS: Mapping[str, str] = {
     "model": "write policy_config.base_model",
     "revision": "write it behind the name in policy_config.base_model, as in NAME@REVISION",
@@ -71,7 +72,7 @@ class PolicyConfig:
     """Share of the GPU's memory that the engine takes."""
     vllm_args: dict[str, Any] = field(default_factory=dict)
     """Further arguments of vLLM's engine (its EngineArgs), by their names there, as in `{tensor_parallel_size: 2}` for a model
-    on two GPUs."""
+    on two GPUs. On a GPU `max_num_batched_tokens` is 8192 unless it stands here."""
     base_url: str = ""
     """Of the OpenAI-compatible endpoint."""
     api_key_env_var: str = "OPENAI_API_KEY"
@@ -107,8 +108,10 @@ class PolicyConfig:
             f"policy_config.vllm_args.speculative_config drafts by a model ({drafter}), which would stay as it is while the "
             "policy is trained: write a method without one, as in {method: ngram, num_speculative_tokens: 3}, or leave it out",
         )
-        for name in _PARTS:
-            size = self.vllm_args.get(name, 1)
+        counts = {name: self.vllm_args[name] for name in _PARTS if name in self.vllm_args}
+        if (step := self.vllm_args.get(_STEP)) is not None:
+            counts[_STEP] = step
+        for name, size in counts.items():
             require(
                 isinstance(size, int) and not isinstance(size, bool) and size > 0,
                 f"policy_config.vllm_args.{name} is {size!r}: write a whole number above 0",

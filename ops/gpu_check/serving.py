@@ -16,7 +16,7 @@ import anyio.to_thread
 import torch
 
 from agents.engine import Generation, GenerationRequest
-from agents.vllm_arguments import VllmSettings
+from agents.vllm_arguments import VllmSettings, step_tokens
 from agents.vllm_engine import VllmEngine
 from ops.gpu_check.drawn_pages import NUM_PAGES, PAGE, demonstrations, prompt
 from ops.gpu_check.refreshing import refreshes
@@ -122,7 +122,7 @@ def _planned_gib(model: Path, policy: PolicyConfig) -> float:
         dtype_bytes=size.dtype_bytes,
         num_parts=policy.num_parts,
         memory=_SHARE * gpu.memory if gpu is not None else 0.0,
-        tokens_a_step=8192,
+        tokens_a_step=step_tokens(policy, policy.max_model_len),
         key_value_bytes=size.dtype_bytes,
     )
     return serving_gpu(served).total / GIB

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agents.vllm_arguments import step_tokens
 from ops.launch.node_file import Share
 from ops.planning.gpus import Gpu
 from ops.planning.memory import Need, Serving, Training, cached_tokens, rank_host, version_disk
@@ -17,8 +18,6 @@ _SESSION_BYTES = 200 << 20
 """Of one browser session, everything included: measured at 16 at once."""
 _POLICY_HOST_BYTES = 6 << 30
 """Of a policy process beside its GPU: Python, vLLM, and a file of weights that is being read."""
-_STEP_TOKENS = 8192
-"""Of one step of vLLM's engine, as it chooses by itself."""
 _BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
@@ -145,7 +144,7 @@ def _serving(config: Config, size: ModelSize, machine: Machine) -> Serving:
         dtype_bytes=dtype_bytes,
         num_parts=policy.num_parts,
         memory=policy.gpu_memory_utilization * machine.gpu.memory,
-        tokens_a_step=int(policy.vllm_args.get("max_num_batched_tokens", _STEP_TOKENS)),
+        tokens_a_step=step_tokens(policy, policy.max_model_len),
         key_value_bytes=1 if cache.startswith("fp8") else dtype_bytes,
     )
 
