@@ -16,6 +16,9 @@ _FILE = 1e9
 """Of a version; see `trainer.model.tensor_files`."""
 _FLOAT32 = 4
 _MOMENTS = 2
+_STATES = 2
+"""Of a sequence in an engine, where layers keep one: the newest, and the one that is kept for the next prompt with the same
+beginning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +166,21 @@ def serving_gpu(plan: Serving) -> Need:
 
 
 def cached_tokens(plan: Serving) -> int:
-    """Tokens whose keys and values fit in a policy's GPUs; heads are divided as far as they go."""
+    """Of the longest sequence that fits in a policy's GPUs."""
+    return max(0, int((serving_gpu(plan).parts["keys and values"] - _state_bytes(plan)) / _token_bytes(plan)))
+
+
+def sequences_at_once(plan: Serving, length: int) -> int:
+    """Of so many tokens each."""
+    return int(serving_gpu(plan).parts["keys and values"] / (length * _token_bytes(plan) + _state_bytes(plan)))
+
+
+def _token_bytes(plan: Serving) -> float:
+    """Of its keys and values, on one GPU; heads are divided as far as they go."""
     shares = min(plan.num_parts, plan.size.key_value_heads)
-    token = 2 * plan.size.num_layers * plan.size.key_value * plan.key_value_bytes / shares
-    return int(serving_gpu(plan).parts["keys and values"] / token)
+    return 2 * plan.size.attending_layers * plan.size.key_value * plan.key_value_bytes / shares
+
+
+def _state_bytes(plan: Serving) -> float:
+    """Of a sequence, on one GPU."""
+    return _STATES * plan.size.state_bytes / plan.num_parts

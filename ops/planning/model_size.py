@@ -27,6 +27,10 @@ class ModelSize:
     largest_layer: int
     """Parameters of the largest module that ZeRO-3 gathers at once: the largest one without parts, or one layer."""
     num_layers: int
+    attending_layers: int
+    """Those that keep keys and values of every token; the others keep a state of each sequence, however long it is."""
+    state_bytes: int
+    """Of all states of one sequence."""
     hidden: int
     intermediate: int
     query: int
@@ -87,6 +91,8 @@ def _measured(config: Any, model: Any) -> ModelSize:
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         largest_layer=max(_together(model)),
         num_layers=text.num_hidden_layers,
+        attending_layers=text.num_hidden_layers - _recurrent(text),
+        state_bytes=_recurrent(text) * _state_bytes(text, stored) if _recurrent(text) else 0,
         hidden=text.hidden_size,
         intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
         query=text.num_attention_heads * width,
@@ -102,6 +108,20 @@ def _measured(config: Any, model: Any) -> ModelSize:
         parts=_parts(model),
         linear=_linear(model),
     )
+
+
+def _recurrent(text: Any) -> int:
+    """Layers."""
+    return list(getattr(text, "layer_types", None) or ()).count("linear_attention")
+
+
+def _state_bytes(text: Any, stored: torch.dtype) -> int:
+    """Of a layer with a gated delta rule, as vLLM holds it: what its convolution still sees, and a matrix a head."""
+    keys = text.linear_num_key_heads * text.linear_key_head_dim
+    values = text.linear_num_value_heads * text.linear_value_head_dim
+    of_head = getattr(torch, getattr(text, "mamba_ssm_dtype", None) or "", stored)
+    convolved = (2 * keys + values) * (text.linear_conv_kernel_dim - 1)
+    return int(convolved * stored.itemsize + values * text.linear_key_head_dim * of_head.itemsize)
 
 
 def _seen(config: Any, vision: Any) -> dict[str, Any]:

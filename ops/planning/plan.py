@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agents.vllm_arguments import step_tokens
 from ops.launch.node_file import Share
 from ops.planning.gpus import Gpu
-from ops.planning.memory import Need, Serving, Training, cached_tokens, rank_host, version_disk
+from ops.planning.memory import Need, Serving, Training, rank_host, sequences_at_once, version_disk
 from ops.planning.model_size import ModelSize
 from ops.roles.deepspeed_trainer import engine_settings
 from schemas.config import Config
@@ -60,7 +60,7 @@ class Plan:
     def num_sequences(self) -> int:
         """Answers at once that have `policy_config.max_model_len` tokens each, of one policy."""
         assert self.serving is not None
-        return cached_tokens(self.serving) // self.config.policy_config.max_model_len
+        return sequences_at_once(self.serving, self.config.policy_config.max_model_len)
 
     @property
     def host(self) -> Need:

@@ -7,7 +7,7 @@ al. 2009); a rank trains as fast as it multiplies. Both reach a share of their d
 from dataclasses import dataclass
 
 from ops.planning.gpus import Gpu
-from ops.planning.memory import Serving, cached_tokens
+from ops.planning.memory import Serving, sequences_at_once
 from ops.planning.model_size import ModelSize
 from ops.planning.plan import Plan
 
@@ -141,7 +141,7 @@ class _Engine:
 
     def __init__(self, serving: Serving, gpu: Gpu, prompt: int, answer: int, *, patches: int, most: int) -> None:
         size = serving.size
-        self.most = float(max(1, min(most, cached_tokens(serving) // (prompt + answer))))
+        self.most = float(max(1, min(most, sequences_at_once(serving, prompt + answer))))
         """Answers at once."""
         self._answer = answer
         self._calculated = serving.num_parts * gpu.flops * _PREFILL
@@ -150,8 +150,9 @@ class _Engine:
         """Of the latest screenshot; those before it are known from the steps before."""
         self._prefill_s = max(_PREPARED_S, (forward_flops(size, prompt, predicted=0) + new) / self._calculated)
         self._weights = size.num_parameters * serving.dtype_bytes
-        self._cache = (prompt + answer / 2) * 2 * size.num_layers * size.key_value * serving.key_value_bytes
-        """Bytes that a token of one answer reads."""
+        kept = (prompt + answer / 2) * 2 * size.attending_layers * size.key_value * serving.key_value_bytes
+        self._cache = kept + 2 * size.state_bytes
+        """Bytes that a token of one answer reads, and of states writes."""
         self._token = 2.0 * size.num_parameters
 
     def answer_s(self, in_flight: float) -> float:

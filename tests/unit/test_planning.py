@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from transformers import AutoConfig, InternVLConfig
+from transformers import AutoConfig, InternVLConfig, Qwen3_5Config
 
 from ops.cli import main
 from ops.config.loading import load_config
 from ops.gpu_check.random_model import SHAPES, describe_model
 from ops.machine.placement import Wanted, shares_of
 from ops.planning.gpus import GIB, Gpu, gpu_named, own_gpu
-from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, serving_gpu, version_disk
+from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, sequences_at_once, serving_gpu, version_disk
 from ops.planning.model_size import ModelSize, model_size
 from ops.planning.plan import Machine, Plan, planned
 from ops.planning.problems import problems
@@ -130,6 +130,27 @@ def test_a_cache_of_a_divided_model_holds_more(sizes: dict[str, ModelSize]) -> N
     )
     assert serving_gpu(one).total == pytest.approx(72 * GIB)
     assert cached_tokens(two) > 2 * cached_tokens(one)
+
+
+@pytest.mark.parametrize(
+    ("said", "num_attending"),
+    [({}, 8), ({"full_attention_interval": 8}, 4), ({"layer_types": ["full_attention"] + 31 * ["linear_attention"]}, 1)],
+)
+def test_recurrent_layers_keep_a_state_and_no_keys_and_values(
+    tmp_path: Path, said: dict[str, object], num_attending: int
+) -> None:
+    """Qwen3.5-9B: keys and values have 4 heads of 256 numbers. A state, as vLLM shapes it, has 3 numbers for each of 2 * 16 *
+    128 + 32 * 128 channels in bf16, and 32 heads of 128 x 128 in float32; beside the newest, one is kept for the next
+    prompt."""
+    Qwen3_5Config(text_config={"mamba_ssm_dtype": "float32", **said}, dtype="bfloat16").save_pretrained(tmp_path)
+    size = model_size(tmp_path)
+    token = 2 * num_attending * (4 * 256) * 2
+    states = 2 * (32 - num_attending) * ((2 * 16 * 128 + 32 * 128) * 3 * 2 + 32 * 128 * 128 * 4)
+    for parts in (1, 2):
+        served = Serving(size=size, dtype_bytes=2, num_parts=parts, memory=72 * GIB, tokens_a_step=8192, key_value_bytes=2)
+        room = serving_gpu(served).parts["keys and values"]
+        assert cached_tokens(served) == int((room - states / parts) * parts / token)
+        assert sequences_at_once(served, 16384) == int(room * parts / (16384 * token + states))
 
 
 def test_what_fits_has_no_problems(sizes: dict[str, ModelSize]) -> None:
