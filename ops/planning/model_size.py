@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForImageTextToText
 from agents.image_tokens import ImageTokens, ScaledGrid, Tiles
 from schemas.errors import ConfigurationError
 from schemas.messages import Screenshot
-from trainer.engine.throughput import ModelCost
+from trainer.engine.throughput import EXPERTS, ModelCost, expert_share
 from trainer.model.frozen import part_of
 from trainer.model.supported import GRIDS, TILES
 
@@ -43,6 +43,14 @@ class ModelSize:
     """Of one parameter, as the model is stored."""
     vision_layers: int = 0
     vision_hidden: int = 0
+    expert_parameters: int = 0
+    """Of all experts that a token is sent to some of."""
+    expert_share: float = 1.0
+    """Of them, that it is sent to."""
+    token_flops: float = 0.0
+    """Of a forward pass, what one token takes in all layers; of experts, in those that it is sent to."""
+    squared_flops: float = 0.0
+    """The same of a sequence, times the square of its length: a token attends to those before it."""
     patch_flops: float = 0.0
     """Of a forward pass, what one patch of a screenshot takes; 0: nobody counts it for this kind of model."""
     frame_flops: float = 0.0
@@ -87,6 +95,9 @@ def _measured(config: Any, model: Any) -> ModelSize:
     stored = config.dtype or text.dtype or torch.bfloat16
     key_value_heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     cost = ModelCost.counted(config, model.model) if config.model_type in (*GRIDS, *TILES) else None
+    query, key_value = text.num_attention_heads * width, key_value_heads * width
+    intermediate = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
+    layer = text.hidden_size * (2 * query + 2 * key_value + 3 * intermediate)
     return ModelSize(
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         largest_layer=max(_together(model)),
@@ -94,14 +105,18 @@ def _measured(config: Any, model: Any) -> ModelSize:
         attending_layers=text.num_hidden_layers - _recurrent(text),
         state_bytes=_recurrent(text) * _state_bytes(text, stored) if _recurrent(text) else 0,
         hidden=text.hidden_size,
-        intermediate=getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
-        query=text.num_attention_heads * width,
-        key_value=key_value_heads * width,
+        intermediate=intermediate,
+        query=query,
+        key_value=key_value,
         key_value_heads=key_value_heads,
         vocabulary=text.vocab_size,
         dtype_bytes=stored.itemsize,
         vision_layers=_first(vision, "depth", "num_hidden_layers"),
         vision_hidden=_first(vision, "hidden_size", "embed_dim"),
+        expert_parameters=sum(each.numel() for name, each in model.named_parameters() if EXPERTS in name),
+        expert_share=expert_share(text),
+        token_flops=cost.a_token if cost else 2.0 * layer * text.num_hidden_layers,
+        squared_flops=cost.a_squared_length if cost else 2.0 * query * text.num_hidden_layers,
         patch_flops=cost.a_patch if cost else 0.0,
         frame_flops=cost.a_squared_frame if cost else 0.0,
         **_seen(config, vision),

@@ -149,15 +149,16 @@ class _Engine:
         new = screenshot_flops(size, patches)
         """Of the latest screenshot; those before it are known from the steps before."""
         self._prefill_s = max(_PREPARED_S, (forward_flops(size, prompt, predicted=0) + new) / self._calculated)
-        self._weights = size.num_parameters * serving.dtype_bytes
+        self._size, self._parameter = size, serving.dtype_bytes
         kept = (prompt + answer / 2) * 2 * size.attending_layers * size.key_value * serving.key_value_bytes
         self._cache = kept + 2 * size.state_bytes
         """Bytes that a token of one answer reads, and of states writes."""
-        self._token = 2.0 * size.num_parameters
+        self._token = 2.0 * read_parameters(size, 1)
 
     def answer_s(self, in_flight: float) -> float:
         """Seconds of an answer among so many: each one's prompt is calculated once while all others wait."""
-        read = (self._weights + in_flight * self._cache) / self._read
+        weights = read_parameters(self._size, in_flight) * self._parameter
+        read = (weights + in_flight * self._cache) / self._read
         return in_flight * self._prefill_s + self._answer * (
             _ITERATION_S + max(read, in_flight * self._token / self._calculated)
         )
@@ -192,11 +193,13 @@ def screenshot_flops(size: ModelSize, patches: int) -> float:
     return patches * size.patch_flops + patches**2 * size.frame_flops
 
 
-def forward_flops(size: ModelSize, length: int, *, predicted: int) -> float:
-    """Of one sequence: 2 a parameter and token in layers, causal attention, and the output layer at `predicted` tokens.
+def read_parameters(size: ModelSize, tokens: float) -> float:
+    """That so many tokens at once are multiplied with: of experts, those that one of them is sent to, each token to others."""
+    missed: float = (1 - size.expert_share) ** tokens
+    return size.num_parameters - missed * size.expert_parameters
 
-    `trainer.engine.throughput` counts so too; from sizes alone it can be told of every family.
-    """
-    layer = size.hidden * (2 * size.query + 2 * size.key_value + 3 * size.intermediate)
-    text = 2.0 * layer * size.num_layers * length + 2.0 * size.query * size.num_layers * length**2
+
+def forward_flops(size: ModelSize, length: int, *, predicted: int) -> float:
+    """Of one sequence: 2 a parameter and token in layers, causal attention, and the output layer at `predicted` tokens."""
+    text = size.token_flops * length + size.squared_flops * length**2
     return text + 2.0 * size.hidden * size.vocabulary * predicted

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from transformers import AutoConfig, InternVLConfig, Qwen3_5Config
+from transformers import AutoConfig, InternVLConfig, Qwen3_5Config, Qwen3VLMoeConfig
 
 from ops.cli import main
 from ops.config.loading import load_config
@@ -16,7 +16,7 @@ from ops.planning.memory import Serving, Training, cached_tokens, rank_gpu, sequ
 from ops.planning.model_size import ModelSize, model_size
 from ops.planning.plan import Machine, Plan, planned
 from ops.planning.problems import problems
-from ops.planning.rates import Rates, Workload, forward_flops, rates, screenshot_flops
+from ops.planning.rates import Rates, Workload, forward_flops, rates, read_parameters, screenshot_flops
 from schemas.errors import ConfigurationError
 from trainer.engine.throughput import ModelCost
 
@@ -241,12 +241,34 @@ def test_a_gpu_whose_memory_is_the_hosts_is_to_be_written(
 def test_arithmetic_is_what_the_trainer_counts(tmp_path: Path) -> None:
     folder = describe_model(tmp_path / "2B", "2B")
     cost = ModelCost.of(AutoConfig.from_pretrained(folder))
-    counted = 4000 * cost.a_token + 4000**2 * cost.a_squared_length + 300 * cost.a_completion_token
+    layers = 28 * 2048 * (2 * 16 * 128 + 2 * 8 * 128 + 3 * 6144)
+    counted = 4000 * 2 * layers + 4000**2 * 2 * 28 * 16 * 128 + 300 * 2 * 2048 * 151936
     size = model_size(folder)
     assert forward_flops(size, 4000, predicted=300) == pytest.approx(counted, rel=1e-9)
+    assert 4000 * cost.a_token + 4000**2 * cost.a_squared_length + 300 * cost.a_completion_token == pytest.approx(counted)
     seen = 3840 * cost.a_patch + 3840**2 * cost.a_squared_frame
     assert screenshot_flops(size, size.patches(1280, 768)) == pytest.approx(seen, rel=1e-9)
     assert seen > counted / 5
+
+
+def test_of_experts_a_token_takes_those_that_it_is_sent_to(tmp_path: Path) -> None:
+    """The shape of Qwen3-VL-30B-A3B, with every fourth layer without experts: 8 of 128 are 1/16 of what is multiplied with."""
+    shape = {"hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151936}
+    experts = {"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "intermediate_size": 6144}
+    text = {**shape, **experts, "num_hidden_layers": 48, "mlp_only_layers": list(range(0, 48, 4))}
+    Qwen3VLMoeConfig(text_config=text, dtype="bfloat16").save_pretrained(tmp_path)
+    size = model_size(tmp_path)
+    attention, one, router = 2048 * (2 * 4096 + 2 * 512), 3 * 2048 * 768, 2048 * 128
+    active = 48 * attention + 12 * 3 * 2048 * 6144 + 36 * (8 * one + router)
+    assert size.expert_parameters == 36 * 128 * one
+    assert forward_flops(size, 1, predicted=0) == pytest.approx(2 * active + 2 * 48 * 4096)
+    assert read_parameters(size, 1) == pytest.approx(size.num_parameters - 36 * 120 * one)
+    assert read_parameters(size, 2) == pytest.approx(size.num_parameters - 36 * 120 * one * 15 / 16)
+    assert read_parameters(size, 512) == pytest.approx(size.num_parameters)
+    few, many = (speed(plan(size, "H200", 8, *_QUICK, f"env_config.server_size={number}")) for number in (1, 1024))
+    dense = replace(size, expert_parameters=0, token_flops=2.0 * (active + 36 * 120 * one))
+    assert few.answer_s < speed(plan(dense, "H200", 8, *_QUICK, "env_config.server_size=1")).answer_s / 3
+    assert many.training_s < speed(plan(dense, "H200", 8, *_QUICK, "env_config.server_size=1024")).training_s / 3
 
 
 _QUICK = ("policy_config.max_new_tokens=512", "objective=grpo")

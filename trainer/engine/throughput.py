@@ -26,6 +26,8 @@ T = TypeVar("T")
 _PASSES = 3
 """Forward, and backward, which costs twice as much."""
 
+EXPERTS = ".experts."
+"""In the names of parameters of experts that a token is sent to some of; of one that sees every token it is another."""
 _ADDED = re.compile("position_embeddings|cls_token|mask_token")
 """Parameters that nothing is multiplied with."""
 _MERGING = re.compile("^linear_[12]|^merger|merger_list|downsample|^layer_norm")
@@ -94,7 +96,7 @@ class ModelCost:
         depth = getattr(vision, "depth", None) or vision.num_hidden_layers
         whole, window = _attending(vision, depth)
         return cls(
-            a_token=2.0 * _products(language.layers, share=_expert_share(text)),
+            a_token=2.0 * _products(language.layers, share=expert_share(text)),
             a_squared_length=2.0 * text.num_attention_heads * head * layers.count("full_attention"),
             a_completion_token=2.0 * text.hidden_size * text.vocab_size,
             a_patch=2.0 * (a_patch + a_merged / family_of(config).patches_a_token) + 4.0 * vision.hidden_size * window,
@@ -130,16 +132,17 @@ def _products(module: nn.Module, *, share: float = 1.0, merged: bool = False) ->
     """
     looked_up = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
     return sum(
-        parameter.numel() * (share if ".experts." in name else 1.0)
+        parameter.numel() * (share if EXPERTS in name else 1.0)
         for name, parameter in module.named_parameters()
         if parameter.dim() > 1 and id(parameter) not in looked_up and not _ADDED.search(name)
         if bool(_MERGING.search(name)) == merged
     )
 
 
-def _expert_share(text: Any) -> float:
-    count = getattr(text, "num_experts", None)
-    return text.num_experts_per_tok / count if count else 1.0
+def expert_share(text: Any) -> float:
+    """Of a language model's experts, that a token is sent to."""
+    chosen, count = getattr(text, "num_experts_per_tok", None), getattr(text, "num_experts", None)
+    return chosen / count if chosen and count else 1.0
 
 
 def _attending(vision: Any, depth: int) -> tuple[int, int]:
