@@ -45,4 +45,4 @@ def gpu_lists(text: str) -> tuple[str, ...]:
     entries = [entry.split("+") for entry in text.split(",")]
     if not all(gpu.isdecimal() for entry in entries for gpu in entry):
         raise argparse.ArgumentTypeError(f"{text!r} names no GPUs: write 0,1,2, or 0+1,2+3 for two a process")
-    return tuple(",".join(entry) for entry in entries)
+    return tuple(",".join(str(int(gpu)) for gpu in entry) for entry in entries)

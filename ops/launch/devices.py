@@ -7,15 +7,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count, takewhile
 
-from ops.launch.node_file import Node
+from ops.launch.node_file import Node, named_twice
 from schemas.errors import ConfigurationError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def devices_in(said: str) -> tuple[str, ...]:
-    """Of CUDA_VISIBLE_DEVICES, those that CUDA takes: up to the first that names none, such as -1 or NoDevFiles."""
-    return tuple(takewhile(_names_one, (device.strip() for device in said.split(","))))
+    """Of CUDA_VISIBLE_DEVICES, those that CUDA takes: up to the first that names none, such as -1 or NoDevFiles.
+
+    Raises:
+        ConfigurationError: it names one twice, with which CUDA shows none at all.
+    """
+    devices = tuple(takewhile(_names_one, (device.strip() for device in said.split(","))))
+    if twice := named_twice(devices):
+        raise ConfigurationError(f"{VISIBLE}={said!r} names {twice} twice, and CUDA then shows no GPU: write each once")
+    return devices
 
 
 def _names_one(device: str) -> bool:
@@ -29,7 +36,7 @@ def on_devices(node: Node, environment: Mapping[str, str]) -> Node:
     on. A job of Slurm that is not told which it has counts its own from 0.
 
     Raises:
-        ConfigurationError: too few were given.
+        ConfigurationError: too few were given, or one twice.
     """
     names = _names(node, environment)
     shares = (replace(share, gpus=tuple(_renamed(entry, names) for entry in share.gpus)) for share in node.shares)

@@ -20,6 +20,7 @@ Several nodes may have the role trainer: it is one job, whose ranks meet in `tra
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
@@ -64,6 +65,16 @@ class Share:
     """What each process sees in CUDA_VISIBLE_DEVICES, as `0` or `0,1`; of a trainer, each rank's. Empty: not set."""
     config: tuple[str, ...] = ()
     """KEY=VALUE, as on the command line."""
+
+
+def named_twice(gpus: Iterable[str]) -> str | None:
+    """The first GPU that is there more than once.
+
+    Args:
+        gpus: what each process sees, as in a share.
+    """
+    named = Counter(gpu for entry in gpus for gpu in entry.split(","))
+    return next((gpu for gpu, times in named.items() if times > 1), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,7 +299,12 @@ class _Reader:
         lists = [entry if isinstance(entry, list) else [entry] for entry in entries]
         if any(not isinstance(gpu, int) or isinstance(gpu, bool) or gpu < 0 for gpus in lists for gpu in gpus):
             raise self._wrong(f"{where}: write one entry per process, as in [0, 1], or [[0, 1], [2, 3]] for two GPUs each")
-        return tuple(",".join(map(str, gpus)) for gpus in lists)
+        named = tuple(",".join(map(str, gpus)) for gpus in lists)
+        if twice := named_twice(named):
+            raise self._wrong(
+                f"{where} names GPU {twice} twice: write each once, as in [0, 1], or [[0, 1]] for one process that sees both"
+            )
+        return named
 
     def _overrides(self, content: object, where: str) -> tuple[str, ...]:
         if not isinstance(content, list) or any(not isinstance(text, str) or "=" not in text for text in content):

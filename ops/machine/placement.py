@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ops.launch.devices import VISIBLE, devices_in
-from ops.launch.node_file import Share
+from ops.launch.node_file import Share, named_twice
 from ops.launch.processes import share_specs
 from ops.processes.supervisor import RoleSpec
 from schemas.config import Config
@@ -35,7 +35,11 @@ class Wanted:
 
 
 def visible_gpus() -> tuple[str, ...]:
-    """Those that CUDA would show here."""
+    """Those that CUDA would show here.
+
+    Raises:
+        ConfigurationError: CUDA_VISIBLE_DEVICES names one twice.
+    """
     said = os.environ.get(VISIBLE)
     if said is not None:
         return devices_in(said)
@@ -46,8 +50,13 @@ def shares_of(config: Config, wanted: Wanted, gpus: Sequence[str]) -> tuple[Shar
     """In the order in which they are started; without the server.
 
     Raises:
-        ConfigurationError: a policy process would have no GPU left.
+        ConfigurationError: a policy process would have no GPU left, or two of a role would have the same one.
     """
+    for option, named in (("--policy-gpus", wanted.policy_gpus), ("--trainer-gpus", wanted.trainer_gpus)):
+        if twice := named_twice(named):
+            raise ConfigurationError(
+                f"{option} names GPU {twice} twice: write each once, as in 0,1 for a process each, or 0+1 for one with both"
+            )
     trains = config.feeder_config.learns
     shares: list[Share] = []
     policy = config.policy_config

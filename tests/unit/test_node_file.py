@@ -182,6 +182,7 @@ def test_a_network_of_ranks_is_one(tmp_path: Path, network: str) -> None:
         ({"nodes": {"a": {"roles": {"judge": {"gpus": [0]}}}}}, "a judge uses none"),
         ({"nodes": {"a": {"roles": {"policy": {"gpus": ["x"]}}}}}, "nodes.a.roles.policy.gpus: write one entry per process"),
         ({"nodes": {"a": {"roles": {"policy": {"gpus": [0], "count": 2}}}}}, "2 processes and 1 entries in gpus"),
+        ({"nodes": {"a": {"roles": {"policy": {"gpus": [0, [1, 0]]}}}}}, "policy.gpus names GPU 0 twice: write each once"),
         ({"nodes": {"a": {"roles": {"trainer": 2}}}}, "one trainer runs on a node"),
         (
             {"nodes": {"a": {"roles": {"trainer": 1}}, "b": {"roles": {"trainer": 1}}}},

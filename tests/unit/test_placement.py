@@ -92,6 +92,27 @@ def test_too_few_gpus_for_a_models_parts_are_said(there: tuple[str, ...], wanted
         shares_of(load_config("update_online", [parts]), wanted, there)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (Wanted(policy_gpus=("0", "0")), "--policy-gpus names GPU 0 twice: write each once, as in 0,1 for a process each"),
+        (Wanted(policy_gpus=("2,2",)), "--policy-gpus names GPU 2 twice"),
+        (Wanted(policy_gpus=("0,1", "1,2")), "--policy-gpus names GPU 1 twice"),
+        (Wanted(trainer_gpus=gpu_lists("6,06")), "--trainer-gpus names GPU 6 twice"),
+    ],
+)
+def test_two_processes_of_a_role_on_one_gpu_are_refused(wanted: Wanted, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        shares_of(VLLM, wanted, EIGHT)
+
+
+def test_devices_that_cuda_is_told_twice_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for told in ("0,0", "GPU-8f,1,GPU-8f"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", told)
+        with pytest.raises(ConfigurationError, match=f"CUDA_VISIBLE_DEVICES='{told}' names .* twice, and CUDA then shows no"):
+            visible_gpus()
+
+
 def test_who_does_not_train_samples_on_all_of_them_and_simulations_on_none() -> None:
     rollout = load_config("update_online", ["feeder_config.mode=rollout"])
     assert gpus(shares_of(rollout, Wanted(), EIGHT)) == {"policy": EIGHT}
