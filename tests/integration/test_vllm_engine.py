@@ -162,6 +162,13 @@ def test_the_engine_says_how_full_it_is(told: Told) -> None:
     assert 0 < gauges["kv_cache_share"] < 1
 
 
+def test_an_engine_that_computes_is_seen_to(told: Told) -> None:
+    """Some steps only take a request out, or take in as many tokens as they let go of; never many in a row."""
+    silences = "".join("x" if seen else "." for seen in told.facts["seen_computing"]).split("x")
+    assert len(silences) > 100
+    assert max(map(len, silences)) < 5, silences
+
+
 def test_nothing_listens_beyond_this_machine(told: Told) -> None:
     assert set(told.facts["listening"]) <= {"127.0.0.1"}
 

@@ -116,6 +116,20 @@ class Story:
             self.facts["refused_meanwhile"] = await anyio.to_thread.run_sync(meanwhile.result)
 
 
+def seen_computing(core: VllmCore) -> list[bool]:
+    """Of each step from now on, whether it can be seen that it computed something."""
+    seen, step = list[bool](), core.step
+
+    def watched_step() -> Any:
+        before = core.num_computed
+        outputs = step()
+        seen.append(core.num_computed != before)
+        return outputs
+
+    core.step = watched_step  # type: ignore[method-assign]
+    return seen
+
+
 def asked_meanwhile(core: VllmCore) -> Future[str | None]:
     """Has a prompt prepared in the very moment in which vLLM has read new weights; what the refusal says, if there is one."""
     refusal: Future[str | None] = Future()
@@ -188,6 +202,7 @@ async def main(folder_a: Path, folder_b: Path, vllm_args: dict[str, object]) -> 
     )
     async with VllmEngine(settings) as engine:
         story = Story(engine, folder_b)
+        story.facts["seen_computing"] = seen_computing(engine._core)
         with anyio.fail_after(HANGS_S):
             await story.tell()
     engine._thread.join(HANGS_S)
