@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _CPU_KV_BYTES = (64 << 20, 4 << 30)
 """Smallest and largest key-value cache on CPU."""
-_CPU_SCREENSHOT_CACHE_GB = 0.125
+_SCREENSHOT_CACHE_GB, _CPU_SCREENSHOT_CACHE_GB = 4.0, 0.125
+"""GiB of the host for screenshots that are prepared; the first is vLLM's own choice too."""
 _STEP_TOKENS = 8192
 """Of one step on a GPU. An engine that is built as here would otherwise have vLLM's 2,048, and take four times as many steps
 for the same prompts."""
@@ -91,9 +92,11 @@ def engine_arguments(settings: VllmSettings, *, on_cpu: bool) -> dict[str, Any]:
         "use_tqdm_on_load": False,
     } | adapter_arguments(settings.lora, on_cpu=on_cpu)
     if not on_cpu:
-        step = step_tokens(policy, settings.max_model_len)
-        memory = {"gpu_memory_utilization": policy.gpu_memory_utilization}
-        return common | memory | policy.vllm_args | {"max_num_batched_tokens": step}
+        of_gpu = {
+            "max_num_batched_tokens": step_tokens(policy, settings.max_model_len),
+            "mm_processor_cache_gb": screenshot_cache_gb(policy),
+        }
+        return common | {"gpu_memory_utilization": policy.gpu_memory_utilization} | policy.vllm_args | of_gpu
     return (
         common
         | {
@@ -116,6 +119,13 @@ def step_tokens(policy: PolicyConfig, max_model_len: int) -> int:
         return given
     whole = max_model_len if policy.vllm_args.get("enable_chunked_prefill") is False else 0
     return min(max(_STEP_TOKENS, policy.max_num_seqs, whole), policy.max_num_seqs * max_model_len)
+
+
+def screenshot_cache_gb(policy: PolicyConfig) -> float:
+    """GiB of the host in which an engine on a GPU keeps the screenshots that it has prepared. vLLM's two caches, that of
+    prompts and the engine's, hold the same arrays: both are in one process."""
+    given: float | None = policy.vllm_args.get("mm_processor_cache_gb")
+    return _SCREENSHOT_CACHE_GB if given is None else given
 
 
 def _cpu_kv_bytes(text: Mapping[str, Any], num_tokens: int) -> int:

@@ -9,7 +9,7 @@ from schemas.ranges import LEAST_TEMPERATURE
 from schemas.requirement import require
 
 _PARTS = ("tensor_parallel_size", "pipeline_parallel_size")
-_STEP = "max_num_batched_tokens"
+_STEP, _CACHE = "max_num_batched_tokens", "mm_processor_cache_gb"
 _NO_ENGINE_ARGUMENTS: Mapping[str, str] = {
     "model": "write policy_config.base_model",
     "revision": "write it behind the name in policy_config.base_model, as in NAME@REVISION",
@@ -116,6 +116,11 @@ class PolicyConfig:
                 isinstance(size, int) and not isinstance(size, bool) and size > 0,
                 f"policy_config.vllm_args.{name} is {size!r}: write a whole number above 0",
             )
+        cache = self.vllm_args.get(_CACHE)
+        require(
+            cache is None or (isinstance(cache, int | float) and not isinstance(cache, bool) and cache >= 0),
+            f"policy_config.vllm_args.{_CACHE} is {cache!r}: write a number of GiB, or 0 for no cache",
+        )
 
     @property
     def starting_model(self) -> str:

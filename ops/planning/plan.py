@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.vllm_arguments import step_tokens
+from agents.vllm_arguments import screenshot_cache_gb, step_tokens
 from ops.launch.node_file import Share
-from ops.planning.gpus import Gpu
+from ops.planning.gpus import GIB, Gpu
 from ops.planning.memory import Need, Serving, Training, rank_host, sequences_at_once, version_disk
 from ops.planning.model_size import ModelSize
 from ops.roles.deepspeed_trainer import engine_settings
@@ -18,6 +18,7 @@ _SESSION_BYTES = 200 << 20
 """Of one browser session, everything included: measured at 16 at once."""
 _POLICY_HOST_BYTES = 6 << 30
 """Of a policy process beside its GPU: Python, vLLM, and a file of weights that is being read."""
+_MIB = 1 << 20
 _BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
@@ -69,7 +70,10 @@ class Plan:
         if self.training is not None:
             parts["trainer"] = self.training.num_ranks * rank_host(self.training).total
         if self.serving is not None:
+            policy = self.config.policy_config
+            kept = screenshot_cache_gb(policy) * GIB + policy.history_mb * _MIB
             parts["policies"] = float(self.num_policies * _POLICY_HOST_BYTES)
+            parts["policies' screenshots"] = self.num_policies * kept
         browsers = self.num_browsers * self.config.env_config.server_size
         return Need({**parts, "browsers": float(browsers * _SESSION_BYTES)})
 

@@ -189,6 +189,18 @@ def test_a_host_too_small_is_said(sizes: dict[str, ModelSize]) -> None:
     assert any(problem.sentence.startswith("the host needs") for problem in problems(small))
 
 
+def test_a_host_holds_the_screenshots_that_policies_keep(sizes: dict[str, ModelSize]) -> None:
+    """4 GiB that vLLM has prepared, and 1 GiB of the episodes that were answered last, unless the configuration says so."""
+    six = plan(sizes["8B"], "H200", 8)
+    assert six.num_policies == 6
+    assert six.host.parts["policies' screenshots"] == 6 * (4 + 1) * GIB
+    for given, cached in (("0", 0), ("1.5", 1.5), ("null", 4)):
+        less = plan(
+            sizes["8B"], "H200", 8, f"policy_config.vllm_args.mm_processor_cache_gb={given}", "policy_config.history_mb=512"
+        )
+        assert less.host.parts["policies' screenshots"] == 6 * (cached + 0.5) * GIB
+
+
 def test_a_gpu_that_nobody_knows_is_said() -> None:
     for text in ("Foo", "Foo:", "Foo:48:1", "Foo:1:2:3:4"):
         with pytest.raises(ConfigurationError, match=r"write its memory in GiB behind it, as in Foo:80, .*Foo:80:990:3.3"):

@@ -48,6 +48,7 @@ def test_arguments_are_written_as_any_key() -> None:
         ("spec_model: some/model", r"drafts by a model \(some/model\)"),
         ("tensor_parallel_size: 0", "vllm_args.tensor_parallel_size is 0: write a whole number above 0"),
         ("tensor_parallel_size: two", "vllm_args.tensor_parallel_size is 'two': write a whole number above 0"),
+        ("mm_processor_cache_gb: -1", "vllm_args.mm_processor_cache_gb is -1: write a number of GiB, or 0 for no cache"),
         ("max_num_batched_tokens: 8k", "vllm_args.max_num_batched_tokens is '8k': write a whole number above 0"),
     ],
 )
@@ -89,7 +90,8 @@ def engine_of(model: Path, policy: PolicyConfig) -> dict[str, Any]:
 )
 def test_a_step_on_a_gpu_has_as_many_tokens_as_a_plan_says(tmp_path: Path, given: dict[str, Any], num_tokens: int) -> None:
     model, policy = describe_model(tmp_path, "2B"), PolicyConfig(**given)
-    assert engine_of(model, policy)["max_num_batched_tokens"] == num_tokens
+    built = engine_of(model, policy)
+    assert (built["max_num_batched_tokens"], built["mm_processor_cache_gb"]) == (num_tokens, 4)
     config = replace(load_config("update_online", []), policy_config=policy)
     made = planned(config, model_size(model), Machine(gpu=gpu_named("H100")), [Share(role=Role.POLICY)])
     assert made.serving is not None
