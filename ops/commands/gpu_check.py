@@ -54,6 +54,7 @@ def _prepared(options: argparse.Namespace, num_gpus: int) -> tuple[Path, Path]:
     """The model and the folder for figures, whole paths."""
     from ops.console.output_folder import make_output
     from ops.gpu_check.random_model import random_model
+    from ops.gpu_check.refreshing import require_room
     from ops.gpu_check.results import forget
     from schemas.errors import ConfigurationError
     from trainer.model.supported import require_trainable
@@ -66,4 +67,7 @@ def _prepared(options: argparse.Namespace, num_gpus: int) -> tuple[Path, Path]:
     folder: Path = make_output(options.out.resolve())
     forget(folder)
     shape = options.random or ("2B" if num_gpus else "tiny")
-    return (model.resolve() if model is not None else random_model(folder / f"random-{shape}", shape)), folder
+    found: Path = model.resolve() if model is not None else random_model(folder / f"random-{shape}", shape)
+    if "serving" in (options.only or ["serving"]):
+        require_room(found, folder)
+    return found, folder

@@ -3,6 +3,7 @@
 Server, trainer and policy are on one machine: the network is loopback, and they share the disk.
 """
 
+import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,10 +17,13 @@ from agents.weights import AnnouncedWeights
 from bus.jetstream import connect, create_topology
 from bus.ports import Bus
 from bus.server import nats_server
+from bus.server.patience import size_of
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
 from ops.gpu_check.results import Refresh
+from ops.planning.gpus import GIB
 from schemas.bus_config import BusConfig
+from schemas.errors import ConfigurationError
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Checkpoint
 from trainer.versions.announcements import Announcements
@@ -30,8 +34,27 @@ _RUN = RunName("refresh")
 _SUBJECTS = Subjects(_RUN)
 _BUS = BusConfig(run=_RUN, weights="bus")
 _LIMIT_S = 900.0
+_COPIES = 4
+"""Of the model on the disk at once: two versions, the second one's files in the server's store, and as they were fetched."""
+_SPARE = 0.5 * GIB
+"""For the server, which ends where less than half of it is left."""
 _MB = 1e6
 Load = Callable[[Path, PolicyVersion], Awaitable[None]]
+
+
+def require_room(model: Path, root: Path) -> None:
+    """Before anything is copied.
+
+    Raises:
+        ConfigurationError: the disk of `root` has too little left.
+    """
+    size, free = size_of(model), shutil.disk_usage(root).free
+    if free < (needed := _COPIES * size + _SPARE):
+        raise ConfigurationError(
+            f"the disk of {root} has {free / GIB:.1f} GiB free and the part serving needs {needed / GIB:.1f}, for {_COPIES} "
+            f"copies of the model's {size / GIB:.1f} GiB: make room, name a folder on another disk with --out, or leave "
+            "that part out with --only training --only learning"
+        )
 
 
 async def refreshes(root: Path, folders: tuple[Path, Path], load: Load) -> list[Refresh]:

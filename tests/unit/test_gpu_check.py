@@ -1,5 +1,6 @@
 """What a check of GPUs consists of, and how it is told when a part fails."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from ops.gpu_check.checks import Part
 from ops.gpu_check.kernels import OTHERS, kind_of
 from ops.gpu_check.learning import config_of
 from ops.gpu_check.random_model import SHAPES, describe_model
+from ops.gpu_check.refreshing import require_room
 from ops.gpu_check.results import SCRATCH, Agreement, Learning, Refresh, Serving, Throughput, Trained, Training, write
 from trainer.engine.settings import EngineSettings
 from trainer.ports import Effort, StepResult
@@ -153,6 +155,23 @@ def test_the_loop_of_the_check_is_a_configuration_that_can_run(tmp_path: Path, o
 def test_a_folder_without_a_model_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gpu-check", str(tmp_path), "--out", str(tmp_path / "out")]) != 0
     assert "it has no config.json" in capsys.readouterr().err
+
+
+def test_a_disk_too_small_for_the_copies_is_said_before_anything_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, out = describe_model(tmp_path / "model", "2B"), tmp_path / "out"
+    with (model / "model.safetensors").open("wb") as weights:
+        weights.truncate(4 << 30)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=16 << 30))
+    assert main(["gpu-check", str(model), "--out", str(out)]) == 78
+    said = capsys.readouterr().err
+    assert f"the disk of {out} has 16.0 GiB free and the part serving needs 16.5, for 4 copies of the model's 4.0 GiB" in said
+    assert "make room, name a folder on another disk with --out, or leave that part out" in said
+    assert names(out) == []
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=17 << 30))
+    require_room(model, out)
 
 
 @pytest.mark.parametrize("name", SHAPES)
