@@ -71,7 +71,7 @@ def vllm_settings(config: Config) -> VllmSettings:
         return await policy._engine(run, await policy._weight_sources(run))
 
     with _PATCH.context() as patch:
-        patch.setattr("agents.vllm_engine.VllmEngine", lambda settings: settings)
+        patch.setattr("agents.vllm_engine.VllmEngine", lambda settings, **_: settings)
         patch.setattr("agents.starting_weights.starting_weights", newest)
         return cast(VllmSettings, anyio.run(composed))
 
