@@ -43,11 +43,15 @@ async def test_a_job_whose_rank_is_killed_goes_on_when_its_node_is_back(tmp_path
     base = tiny_models.build(tmp_path / "base", seed=1)
     async with opened(tmp_path / "run", base, objective="cloning", num_versions=2) as drill:
         command = millrace_command(("trainer", "--run-dir", str(drill.folder.path), "--name", "trainer-1"))
-        codes: list[tuple[str, int]] = []
+        codes: dict[str, list[int]] = {"a": [], "b": []}
+        first_failed = anyio.Event()
 
         async def node(name: str) -> None:
-            async with join(drill.folder, drill.config, role="trainer", name=f"{name}-job") as bus:
-                codes.append((name, await run_job(bus, SUBJECTS, _JOB, name, command, _HERE)))
+            """Begun again where it fails, as its supervisor does."""
+            while 0 not in codes[name]:
+                async with join(drill.folder, drill.config, role="trainer", name=f"{name}-job") as bus:
+                    codes[name].append(await run_job(bus, SUBJECTS, _JOB, name, command, _HERE))
+                first_failed.set()
 
         async def give(trajectories: slice) -> None:
             for index, trajectory in enumerate(drill.trajectories[trajectories]):
@@ -62,14 +66,11 @@ async def test_a_job_whose_rank_is_killed_goes_on_when_its_node_is_back(tmp_path
                     await anyio.sleep(0.2)
                 (rank,) = ranks(1)
                 rank.kill()
-                while not codes:  # noqa: ASYNC110 - nothing announces it
-                    await anyio.sleep(0.1)
-                assert codes == [("b", 128 + 9)]
-                codes.clear()
-                # As its supervisor does.
-                group.start_soon(node, "b")
+                await first_failed.wait()
                 await give(slice(BATCH, 2 * BATCH))
-        assert sorted(codes) == [("a", 0), ("b", 0)]
+        assert codes["b"] == [128 + 9, 0]
+        # Rank 0 misses its peer, or its node misses the other: whichever is seen first.
+        assert codes["a"] in ([0], [1, 0])
         *_, last = await versions(drill)
     verify(folder_of(last.uri), last.files)
     assert (last.version, last.num_trajectories) == (2, 2 * BATCH)
