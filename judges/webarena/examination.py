@@ -1,7 +1,8 @@
 """Runs in a process of its own, where the package webarena-verified is installed: a question a line in, an answer a line out.
 
-It imports nothing of Millrace, so that any environment with that package can run it. A question that takes too long ends the
-process: the package evaluates arithmetic that stands in an agent's answer, and cannot be interrupted there.
+It imports nothing of Millrace, so that any environment with that package can run it. A question that takes too much
+processor time ends the process: the package evaluates arithmetic that stands in an agent's answer, and cannot be interrupted
+there. A machine that is slow says nothing about an answer.
 """
 
 import importlib
@@ -78,9 +79,9 @@ def main() -> None:
     importlib.import_module("webarena_verified.api.internal.evaluator")
     _say(out, {"version": importlib.metadata.version("webarena_verified")})
     for line in sys.stdin.buffer:
-        signal.setitimer(signal.ITIMER_REAL, patience_s)
+        signal.setitimer(signal.ITIMER_PROF, patience_s)
         answer = _answer(line)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         _say(out, answer)
 
 

@@ -26,8 +26,9 @@ VERSION = "1.2.3"
 _SCRIPT = Path(__file__).parent / "examination.py"
 _START_S = 180.0
 _ANSWER_S = 20.0
-_MARGIN_S = 10.0
-"""Until a process that was to end itself is ended."""
+"""Of processor time; then its process ends itself."""
+_HANGS_S = 300.0
+"""Until a process that does nothing is ended."""
 _LONGEST_LINE = 4_000_000
 _LONGEST_QUESTION = 200_000_000
 _KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
@@ -130,7 +131,7 @@ class ProcessExaminer:
         assert self._process is not None
         assert self._process.stdin is not None
         try:
-            with anyio.fail_after(self._answer_s + _MARGIN_S):
+            with anyio.fail_after(_HANGS_S):
                 await self._process.stdin.send(question)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, TimeoutError) as error:
             await self.close()
@@ -138,7 +139,10 @@ class ProcessExaminer:
         except BaseException:
             await self.close()
             raise
-        return await self._heard(self._answer_s + _MARGIN_S)
+        try:
+            return await self._heard(_HANGS_S)
+        except _TooLate as error:
+            raise JudgeError(f"the process of webarena-verified did not answer within {_HANGS_S:g} s") from error
 
     async def _heard(self, patience_s: float) -> _Answer:
         """Raises `NoFinding`; then the process is gone."""
@@ -150,7 +154,7 @@ class ProcessExaminer:
                 line = await self._said.receive_until(b"\n", _LONGEST_LINE)
                 answer = msgspec.json.decode(line, type=_Answer)
         except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
-            why = NoFinding(f"it ended, or took more than {self._answer_s:g} s")
+            why = NoFinding(f"it ended, or took more than {self._answer_s:g} s of processor time")
         except (anyio.DelimiterNotFound, msgspec.MsgspecError) as error:
             why = NoFinding(f"what it said cannot be read ({error})")
         finally:

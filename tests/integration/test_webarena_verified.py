@@ -5,6 +5,7 @@ Tasks are invented, in the benchmark's form; the last ones are its published exa
 
 import errno
 import json
+import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -213,11 +214,19 @@ async def test_another_process_takes_the_place_of_one_that_ended() -> None:
         ruling = await judge.judge(played(TASKS["distance"], said(["9**9**9 m"])))
         assert (ruling.verdict, ruling.stages[0].stage) == (Verdict.FAILURE, "response")
         assert "took more than 2 s" in ruling.stages[0].reasoning
-        # The next process may take longer, on a machine that is busy.
-        asked._command[-1], asked._answer_s = str(HANGS_S), HANGS_S
         assert await verdict(judge, TASKS["distance"], said(["2 km"]), None) is Verdict.SUCCESS
     finally:
         await asked.close()
+
+
+async def test_a_process_that_stands_still_says_nothing_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ProcessExaminer("")
+    greets = f'import time; print(\'{{"version": "{examiner.VERSION}"}}\', flush=True); time.sleep({HANGS_S})'
+    asked._command = [sys.executable, "-c", greets]
+    await asked.start()
+    monkeypatch.setattr(examiner, "_HANGS_S", 1.0)
+    with pytest.raises(JudgeError):
+        await verdict(WebArenaVerifiedJudge(NAME, asked), TASKS["distance"], said(["2 km"]), None)
 
 
 async def test_a_process_that_does_not_come_up_this_time_is_no_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
