@@ -13,8 +13,8 @@ from judges.endpoint.limits import exhausted_for_s, retry_after_s
 from schemas.endpoint_errors import is_of_filter, is_of_key
 
 _TRIED_AGAIN: Final = Backoff(0.5, 60.0)
-QUOTA_PAUSE_S: Final = 60.0
-"""Between two tries of an account whose quota is used up, which a person must mend."""
+PERSON_AWAITED_S: Final = 60.0
+"""Between two tries of what a person must mend, as an account whose quota is used up."""
 
 _QUOTA_CODES: Final = ("insufficient_quota",)
 _MESSAGES: Final = "messages"
@@ -104,7 +104,7 @@ def _retry(error: openai.APIStatusError, reason: str, now: float) -> Retry:
     headers = error.response.headers
     after_s = retry_after_s(headers, error.body, now=now)
     if error.status_code == 402 or error.code in _QUOTA_CODES:
-        pause_s = max(after_s or 0.0, QUOTA_PAUSE_S)
+        pause_s = max(after_s or 0.0, PERSON_AWAITED_S)
         return Retry(f"{reason}: the account's quota is used up", pause_s, for_all=True, for_a_person=True)
     if error.status_code == 429:
         return Retry(reason + _said(error), exhausted_for_s(headers) or None if after_s is None else after_s, for_all=True)

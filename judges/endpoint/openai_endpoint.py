@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NoReturn
 
 import anyio
 import openai
 import structlog
 
 from judges.endpoint.addresses import Address
-from judges.endpoint.faults import Fault, Filtered, Misconfigured, Refused, Retry, backoff_s, fault_of
+from judges.endpoint.faults import PERSON_AWAITED_S, Fault, Filtered, Misconfigured, Refused, Retry, backoff_s, fault_of
 from judges.endpoint.forms import Form, FormMemory
 from judges.endpoint.gate import Gate
 from judges.endpoint.limits import exhausted_for_s
@@ -51,6 +50,7 @@ class OpenAIEndpoint:
         self._wall_clock = wall_clock
         self._forms = FormMemory(config.structured_output)
         self._temperature = config.temperature
+        self._has_answered = False
 
     @property
     def model(self) -> str:
@@ -70,6 +70,7 @@ class OpenAIEndpoint:
                     await self._opened(patience)
                     said = await self._call(question, form, temperature, max_completion_tokens)
                 if isinstance(said, Answer):
+                    self._has_answered = True
                     self._forms.taken(form, question.schema_name)
                     return replace(said, num_failures=num_failures)
                 if isinstance(said, Filtered):
@@ -77,7 +78,7 @@ class OpenAIEndpoint:
                 num_failures += 1
                 match said:
                     case Misconfigured():
-                        self._raise_misconfigured(said)
+                        await self._wait(self._mended_later(said), patience, num_failures)
                     case Refused():
                         self._ask_otherwise(said, question, forms, temperature)
                     case Retry():
@@ -142,12 +143,18 @@ class OpenAIEndpoint:
             raise _GaveUp(f"refuses the question: {fault.reason}")
         _log.info("endpoint_refused", endpoint=str(self), reason=fault.reason, next_form=forms[0])
 
-    def _raise_misconfigured(self, fault: Misconfigured) -> NoReturn:
+    def _mended_later(self, fault: Misconfigured) -> Retry:
+        """Of who has answered before. Others are not kept waiting: it may be one question alone that is forbidden.
+
+        Raises:
+            ConfigurationError: it has answered nothing yet.
+        """
         setting, variable = self._address.setting, self._address.key_env_var
         key = f"the key in {variable}" if variable else "whether it asks for a key"
-        raise ConfigurationError(
-            f"{self} refuses the request: {fault.reason}; check {key}, {setting}.base_url and {setting}.model"
-        )
+        advice = f"check {key}, {setting}.base_url and {setting}.model"
+        if not self._has_answered:
+            raise ConfigurationError(f"{self} refuses the request: {fault.reason}; {advice}")
+        return Retry(f"{fault.reason}: {advice}", PERSON_AWAITED_S, for_a_person=True)
 
     def _without_key(self, fault: Fault) -> Fault:
         return replace(fault, reason=fault.reason.replace(self._key, "[key]")) if self._key else fault

@@ -336,6 +336,50 @@ async def test_a_wrong_key_or_model_is_the_users_to_mend(status: int) -> None:
     assert len(scripted.requests) == 1
 
 
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_key_or_model_that_was_answered_is_waited_for_until_somebody_mends_it(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr("judges.endpoint.openai_endpoint.PERSON_AWAITED_S", 0.001)
+    with capture_logs() as logs:
+        async with _opened(in_turn(says("yes"), failed(status), failed(status), says("again"))) as (_, endpoint):
+            await _ask(endpoint)
+            answer = await _ask(endpoint)
+    assert (answer.text, answer.num_failures) == ("again", 2)
+    first, second = (entry["reason"] for entry in logs if entry["log_level"] == "warning")
+    assert re.fullmatch(rf"{status}.*: check the key in TEST_KEY, openai_config.base_url and openai_config.model", first)
+    assert second == first
+
+
+async def test_a_question_that_waits_for_a_person_holds_up_no_other() -> None:
+    refused = anyio.Event()
+
+    def script(asked: Asked) -> Reply:
+        if "flagged" not in asked.text:
+            return says("yes")
+        refused.set()
+        return failed(403)
+
+    async with _opened(script) as (_, endpoint):
+        await _ask(endpoint)
+        with anyio.fail_after(HANGS_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(_ask, endpoint, "flagged")
+                await refused.wait()
+                assert (await _ask(endpoint)).text == "yes"
+                while not endpoint.waiting:  # noqa: ASYNC110 - nothing announces it
+                    await anyio.sleep(0.01)
+                assert endpoint.waiting.startswith("403: check the key in TEST_KEY")
+                group.cancel_scope.cancel()
+
+
+async def test_who_waited_for_a_person_in_vain_says_for_what() -> None:
+    async with _opened(in_turn(says("yes"), failed(401)), patience_s=0.0) as (_, endpoint):
+        await _ask(endpoint)
+        with pytest.raises(Unanswered, match="401: check the key in TEST_KEY"):
+            await _ask(endpoint)
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_screenshots_go_to_no_other_address_than_the_one_that_was_written(status: int) -> None:
     async with scripted_endpoint(lambda _: says("from elsewhere")) as elsewhere:
