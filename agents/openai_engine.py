@@ -54,7 +54,7 @@ class OpenAIEngine(Weightless):
             PromptTooLong: the endpoint refuses the length, all earlier rounds left out.
             PromptRefused: it refuses this prompt, as a content filter does.
             PolicyError: the endpoint could not be reached, took too long, or failed.
-            ConfigurationError: it refuses the key, or does not know the model or the path.
+            ConfigurationError: it refuses the key, or does not know the model or the path; once it has answered: PolicyError.
         """
         where = f"{self._client.base_url} (model {self._policy.base_model!r})"
         try:
@@ -80,7 +80,8 @@ class OpenAIEngine(Weightless):
         # Whoever was answered has a key: what is forbidden later is this prompt.
         of_key = status == 401 or (status == 403 and not self._has_answered) or is_of_key(error.body)
         if (of_key or status == 404) and not is_of_filter(error.code):
-            return ConfigurationError(
+            failure = PolicyError if self._has_answered else ConfigurationError
+            return failure(
                 f"{where} refuses the request: {error}; check policy_config.base_url, base_model and the key in "
                 f"{self._policy.api_key_env_var}"
             )
@@ -100,7 +101,7 @@ class OpenAIEngine(Weightless):
                 return _generation(await self._client.chat.completions.create(**arguments, logprobs=True), request)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 # Either logprobs are refused here, or the request is bad anyway: the next lines tell.
-                if _is_too_long(error) or is_of_filter(error.code):
+                if _is_too_long(error) or is_of_filter(error.code) or is_of_key(error.body):
                     raise
         answer = _generation(await self._client.chat.completions.create(**arguments), request)
         self._gives_logprobs = False

@@ -193,9 +193,29 @@ async def test_a_wrong_key_or_model_is_the_users_to_mend(status: int) -> None:
             await engine.generate(REQUEST)
 
 
+UNKNOWN_TO_GOOGLE = Sent(
+    400,
+    json.dumps(
+        [
+            {"error": {"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}},
+        ]
+    ).encode(),
+)
+
+
+@pytest.mark.parametrize("reply", [failed(401), failed(404), UNKNOWN_TO_GOOGLE], ids=["401", "404", "key unknown"])
+async def test_a_key_or_model_that_was_answered_is_tried_again_until_somebody_mends_it(reply: Sent) -> None:
+    replies: list[Reply] = [_answers(ANSWER), reply, _answers(ANSWER)]
+    async with scripted_endpoint(in_turn(*replies)) as endpoint, _engine(endpoint) as engine:
+        await engine.generate(REQUEST)
+        with pytest.raises(PolicyError, match=r"check policy_config\.base_url, .* TEST_KEY") as met:
+            await engine.generate(REQUEST)
+        assert (await engine.generate(REQUEST)).logprobs == (-0.25,)
+    assert met.value.disposition is Disposition.RETRY
+
+
 async def test_a_key_that_google_does_not_know_is_no_fault_of_the_prompt() -> None:
-    body = [{"error": {"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}}]
-    async with scripted_endpoint(lambda _: Sent(400, json.dumps(body).encode())) as endpoint, _engine(endpoint) as engine:
+    async with scripted_endpoint(lambda _: UNKNOWN_TO_GOOGLE) as endpoint, _engine(endpoint) as engine:
         with pytest.raises(ConfigurationError, match="TEST_KEY"):
             await engine.generate(REQUEST)
 
