@@ -30,7 +30,7 @@ from browser_workers.providers.provider import (
 )
 from bus.background import background
 from bus.retry import Backoff
-from schemas.errors import BrowserLost, MillraceError
+from schemas.errors import BrowserLost, ConfigurationError, MillraceError
 from schemas.provider_requirements import HELD
 
 _log = structlog.get_logger()
@@ -101,6 +101,7 @@ class Leases:
         """What ended since the last look began: a list that was made meanwhile may still have it."""
         self._wanted = anyio.Event()
         """Somebody wants a look now."""
+        self._has_opened = False
         self._rng = random.Random()  # noqa: S311 - nothing secret is drawn
         self._stack = AsyncExitStack()
 
@@ -122,7 +123,7 @@ class Leases:
 
         Raises:
             BrowserLost: none could be had in `wait_s`.
-            ConfigurationError: none ever can.
+            ConfigurationError: none ever can, and there was none yet.
         """
         lease = await self._opened(episode)
         was_lost = False
@@ -163,7 +164,7 @@ class Leases:
         label = Label(self._owner.run, self._owner.worker, episode, token, time.time() + HELD * self._provider.lease_s)
         self._tokens.add(token)
         try:
-            lease = Lease(await self._provider.create(label))
+            lease = Lease(await self._created(label))
         except BaseException as error:
             if isinstance(error, OutcomeUnknown) or not isinstance(error, Exception):
                 self._wanted.set()
@@ -176,6 +177,17 @@ class Leases:
             self._held[lease.provided.id] = lease
             self._figures.opened()
         return lease
+
+    async def _created(self, label: Label) -> Provided:
+        """What is refused to whoever had a session before is waited for: a person may mend it."""
+        try:
+            provided = await self._provider.create(label)
+        except ConfigurationError as error:
+            if not self._has_opened:
+                raise
+            raise BrowserLost(str(error)) from error
+        self._has_opened = True
+        return provided
 
     async def _end(self, lease: Lease, *, was_lost: bool) -> None:
         with anyio.CancelScope(shield=True):

@@ -219,6 +219,16 @@ async def test_a_key_that_is_refused_ends_the_worker_and_is_shown_to_nobody(
     assert "secret" not in said
 
 
+async def test_a_key_that_is_refused_behind_a_session_is_a_browser_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scripted_provider(Nothing()) as provider, holding(provider, wait_s=0.0) as leases:
+        async with leases.lease("e"):
+            pass
+        monkeypatch.setattr("tests.support.browsers.scripted_provider.KEY", "another")
+        with pytest.raises(BrowserLost, match="refuses the key in BROWSERBASE_API_KEY"):
+            async with leases.lease("e"):
+                pass
+
+
 async def test_a_provider_that_is_not_there_is_a_browser_that_is_lost() -> None:
     async with scripted_provider(Nothing()) as gone:
         pass

@@ -1,5 +1,6 @@
 """How long an episode waits for a provider's session, by a clock that only pauses put forward."""
 
+import math
 import time
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 from browser_workers.providers import leases as leases_module
 from browser_workers.providers.leases import Leases, Owner
 from browser_workers.providers.provider import AccountFull, Bill, Label, OutcomeUnknown, Place, Provided
-from schemas.errors import BrowserLost
+from schemas.errors import BrowserLost, ConfigurationError, MillraceError
 
 pytestmark = pytest.mark.anyio
 
@@ -30,13 +31,13 @@ class Busy:
 
     lease_s = 0.0
 
-    def __init__(self, clock: Clock, failure: BrowserLost, *, room_at: float) -> None:
-        self._clock, self._failure, self._room_at = clock, failure, room_at
+    def __init__(self, clock: Clock, failure: MillraceError, *, room_at: float) -> None:
+        self._clock, self._failure, self.room_at = clock, failure, room_at
         self.asked_at: list[float] = []
 
     async def create(self, label: Label) -> Provided:
         self.asked_at.append(self._clock.now)
-        if self._clock.now < self._room_at:
+        if self._clock.now < self.room_at:
             raise self._failure
         return Provided("s", Place(), label)
 
@@ -84,3 +85,18 @@ async def test_a_shorter_pause_is_as_long_as_the_provider_says(monkeypatch: pyte
     async with Leases(provider, Owner("r", "w"), wait_s=60.0) as leases, leases.lease("e"):
         assert len(provider.asked_at) == 2
         assert 20.0 <= provider.asked_at[-1] < 21.0
+
+
+async def test_what_is_refused_behind_a_session_is_asked_for_again_until_somebody_mends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    provider = Busy(clock := Clock(monkeypatch), ConfigurationError("write another key"), room_at=0.0)
+    async with Leases(provider, Owner("r", "w"), wait_s=60.0) as leases:
+        async with leases.lease("first"):
+            provider.room_at = 30.0
+        async with leases.lease("second"):
+            assert 30.0 <= clock.now < 60.0
+        provider.room_at = math.inf
+        with pytest.raises(BrowserLost, match="write another key"):
+            async with leases.lease("third"):
+                pass
