@@ -92,6 +92,30 @@ def test_a_log_never_outgrows_its_bound(tmp_path: Path) -> None:
     assert path.read_text().endswith("line 99\n")
 
 
+def test_a_log_goes_on_though_somebody_removed_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "b.log"
+    log = BoundedLog(path, limit_bytes=20)
+    log.write_line("one line")
+    path.unlink()
+    log.write_line("the next")
+    log.close()
+    assert path.read_text() == "the next\n"
+
+
+def test_a_log_goes_on_after_a_rotation_that_failed(tmp_path: Path) -> None:
+    path, hindrance = tmp_path / "b.log", tmp_path / "b.log.1"
+    log = BoundedLog(path, limit_bytes=20)
+    log.write_line("one")
+    hindrance.mkdir()
+    log.write_line("a lost one")
+    log.write_line("two")
+    hindrance.rmdir()
+    log.write_line("and three")
+    log.close()
+    assert path.read_text() == "and three\n"
+    assert hindrance.read_text() == "one\ntwo\n"
+
+
 def test_file_names_begin_with_the_role() -> None:
     assert log_path(Path("l"), "judge", "judge-1") == Path("l/judge-1.log")
     assert log_path(Path("l"), "judge", "anna") == Path("l/judge-anna.log")
