@@ -28,6 +28,7 @@ from bus.access import Access
 from bus.address import ServerAddress, inbox_of
 from bus.address_file import Whereabouts
 from bus.background import background
+from bus.output_file import ended
 from bus.server.accounts import access_of
 from bus.server.keys import KeyRing, write_private
 from bus.server.lock import only_server
@@ -75,8 +76,11 @@ class ServerProcess:
         return self.process.pid
 
     async def wait_dead(self) -> str:
-        """Returns when the server has ended, with the reason as far as it is known. Others may serve the folder then."""
-        code = await self.process.wait()
+        """Returns when the server has ended, with the reason as far as it is known. Others may serve the folder then.
+
+        As long as somebody waits, its log is bounded.
+        """
+        code = await ended(self.process, self._log_file)
         self._let_go()
         return f"nats-server ended with status {code}: {last_words(self._log_file)}"
 

@@ -14,6 +14,7 @@ from bus.address import ServerAddress
 from bus.child_process import start_process
 from bus.jetstream.bus import require_jetstream
 from bus.jetstream.link import open_link
+from bus.output_file import last_lines, open_output
 from bus.server.patience import LOOK_S, Patience, size_of, tell_of_reading
 from bus.server_binary import ServerBinary
 from schemas.errors import BusUnavailable, ConfigurationError
@@ -28,7 +29,7 @@ class PortTaken(ConfigurationError):
 
 
 async def start(binary: ServerBinary, config: Path, log_file: Path) -> anyio.abc.Process:
-    with log_file.open("ab") as output:
+    with open_output(log_file) as output:
         # A session of its own: an interrupt at the terminal reaches the workers first, and they close in order.
         return await start_process(
             [str(binary.path), "-c", str(config)],
@@ -105,10 +106,7 @@ async def stop(process: anyio.abc.Process) -> None:
 
 
 def last_words(log_file: Path) -> str:
-    """The latest fatal or error line of the log, else its last line."""
-    try:
-        lines = log_file.read_text(errors="replace").splitlines()[-50:]
-    except OSError:
-        return "it left no log"
+    """The latest fatal or error line of the log's end, else its last line."""
+    lines = last_lines(log_file)
     serious = [line for line in lines if "[FTL]" in line or "[ERR]" in line]
     return (serious or lines or ["it said nothing"])[-1]

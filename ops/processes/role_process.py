@@ -1,4 +1,4 @@
-"""One role as a process: its command, its environment, the file that takes its output, and how it ended, in words."""
+"""One role as a process: its command, its environment, and how it ended, in words."""
 
 import shutil
 import signal
@@ -6,12 +6,11 @@ import sys
 from collections.abc import Sequence
 from os import environ
 from pathlib import Path
-from typing import BinaryIO
+
+from bus.output_file import last_lines
 
 _SUPERVISED = "MILLRACE_SUPERVISED"
 """In the environment of what a supervisor started: its output is kept in a file beside its log."""
-_OUTPUT_LIMIT = 16 * 1024 * 1024
-_TAIL = 4096
 _PACKAGES = Path(__file__).resolve().parents[2]
 
 
@@ -51,14 +50,6 @@ def is_supervised() -> bool:
     return _SUPERVISED in environ
 
 
-def open_output(path: Path) -> BinaryIO:
-    """Opens a role's output file to append; one earlier file is kept when it has grown too large."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.exists() and path.stat().st_size > _OUTPUT_LIMIT:
-        path.replace(path.with_suffix(".out.1"))
-    return path.open("ab")
-
-
 def exit_code(returncode: int) -> int:
     """What a process ended with, in one way for guards and their roles: 128 + n after signal n, where Python says -n."""
     return returncode if returncode >= 0 else 128 - returncode
@@ -69,14 +60,5 @@ def describe_end(code: int, output: Path) -> str:
     if code > 128:
         with_name = next((s.name for s in signal.Signals if s == code - 128), str(code - 128))
         return f"killed by {with_name}"
-    return _last_line(output).removeprefix("millrace: ") or f"ended with exit code {code}"
-
-
-def _last_line(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    last = (last_lines(output) or [""])[-1]
+    return last.removeprefix("millrace: ") or f"ended with exit code {code}"

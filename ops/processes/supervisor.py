@@ -20,9 +20,10 @@ import structlog
 from anyio.abc import Process, TaskGroup
 
 from bus.child_process import start_process
+from bus.output_file import ended, open_output
 from ops.processes.guard import guard_command
 from ops.processes.restarts import EXIT_RESTART, Fatal, Finished, Restart, RestartPolicy, Restarts
-from ops.processes.role_process import describe_end, exit_code, open_output, supervised_environment
+from ops.processes.role_process import describe_end, exit_code, supervised_environment
 from schemas.messages import Role
 
 _log = structlog.get_logger()
@@ -192,7 +193,7 @@ class Supervisor:
         kept.guard = process
         try:
             # A signal may have ended the guard before it could pass it on.
-            return exit_code(await process.wait())
+            return exit_code(await ended(process, self._output(kept)))
         finally:
             with anyio.CancelScope(shield=True):
                 if process.returncode is None:

@@ -15,11 +15,12 @@ import anyio.to_thread
 import pytest
 from structlog.testing import capture_logs
 
+from bus import output_file
 from bus.address import ServerAddress
 from bus.jetstream import connect
 from bus.server import embedded, patience
 from bus.server import process as server_process_module
-from bus.server.embedded import address_of, server_process
+from bus.server.embedded import address_of, nats_server, server_process
 from bus.server.ports import free_port, free_ports
 from bus.server.process import start, stop, wait_ready
 from bus.server_binary import find_binary
@@ -151,6 +152,21 @@ async def test_a_server_whose_port_was_taken_while_it_was_away_moves_and_is_foll
                     with suppress(BusUnavailable):
                         assert await bus.last_seq(SUBJECTS.checkpoints) == 0
                         break
+
+
+async def test_the_log_of_a_server_that_runs_on_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_file = tmp_path / "nats.log"
+    monkeypatch.setattr(output_file, "_LOOK_S", 0.01)
+
+    async def is_empty() -> bool:
+        return log_file.stat().st_size == 0
+
+    async with nats_server(tmp_path):
+        said = log_file.read_text()
+        monkeypatch.setattr(output_file, "_LIMIT_BYTES", len(said) - 1)
+        await until(is_empty)
+    assert "Server Exiting" in log_file.read_text()
+    assert log_file.with_name("nats.log.1").read_text() == said[1:]
 
 
 async def test_a_port_that_was_asked_for_is_not_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from ops.commands.arguments import RUN_DIR
 from ops.config.loading import load_config
 from ops.processes.guard import MARKER
 from ops.processes.interruptible import run
-from ops.processes.role_process import describe_end, millrace_command, millrace_environment, open_output
+from ops.processes.role_process import describe_end, millrace_command, millrace_environment
 from ops.run.folder import RunFolder
 from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError, MismatchExceeded
@@ -315,8 +315,7 @@ def test_a_name_that_is_no_subject_token_is_refused(roles: _Roles, tmp_path: Pat
 def test_an_end_is_described_by_the_last_line(tmp_path: Path) -> None:
     path = tmp_path / "x.out"
     assert describe_end(1, path) == "ended with exit code 1"
-    with open_output(path) as output:
-        output.write(b"Traceback\nRuntimeError: it broke\n\n")
+    path.write_text("Traceback\nRuntimeError: it broke\n\n")
     assert describe_end(1, path) == "RuntimeError: it broke"
     assert describe_end(137, path) == "killed by SIGKILL"
 

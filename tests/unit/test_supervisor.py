@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from bus import output_file
 from ops.processes.restarts import EXIT_FATAL, EXIT_RESTART, Fatal, Finished, Restart, RestartPolicy, Restarts
 from ops.processes.role_process import exit_code, millrace_environment
 from ops.processes.supervisor import RoleSpec, RoleState, RoleStatus, supervise
@@ -82,6 +83,24 @@ async def test_what_was_waited_for_is_no_reason_of_a_good_end(tmp_path: Path) ->
         supervisor.start(python("judge-1", code))
         assert (await supervisor.wait("judge-1")).note == ""
     assert "no server yet" in {change.note for change in changes}
+
+
+async def test_the_output_of_a_role_that_runs_on_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_file, "_LIMIT_BYTES", 100)
+    monkeypatch.setattr(output_file, "_LOOK_S", 0.01)
+    code = """
+        import os, time
+        print("x" * 200, flush=True)
+        while os.fstat(1).st_size:
+            time.sleep(0.01)
+        print("goes on", flush=True)
+    """
+    async with supervise(tmp_path) as supervisor:
+        supervisor.start(python("browser-1", code))
+        with anyio.fail_after(HANGS_S):
+            await supervisor.wait("browser-1")
+    assert (tmp_path / "browser-1.out").read_text() == "goes on\n"
+    assert (tmp_path / "browser-1.out.1").read_text() == "x" * 99 + "\n"
 
 
 async def test_a_killed_role_is_restarted(tmp_path: Path, pipe: Path, watch: Watch) -> None:
