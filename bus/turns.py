@@ -191,7 +191,7 @@ class Turns:
 
     def _count(self, site: str, change: int) -> None:
         self._waiting[site] += change
-        waiting = +self._waiting
+        waiting = self._waiting = +self._waiting
         self._status.metrics["awaiting_turn"] = float(waiting.total())
         said, self._note = self._note, ""
         if waiting:

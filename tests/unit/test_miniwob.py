@@ -74,6 +74,13 @@ def test_files_are_served_with_their_types_and_nothing_else_is() -> None:
         assert site.respond(SiteRequest(path=path)) == NOT_FOUND
 
 
+def test_what_is_not_there_is_not_kept_in_memory() -> None:
+    site = MiniWobSite(installed_files())
+    for number in range(3):
+        site.respond(SiteRequest(path=f"/{number}"))
+    assert site._response.cache_info().currsize == 0
+
+
 def test_every_page_gets_the_script_that_begins_it() -> None:
     files = installed_files()
     site = MiniWobSite(files)

@@ -68,6 +68,12 @@ async def test_sites_and_egresses_have_turns_of_their_own() -> None:
             await worker.wait(site, egress, ONE)
 
 
+async def test_a_site_that_nobody_waits_for_is_forgotten() -> None:
+    worker, _ = turns(MemoryBus(SUBJECTS))
+    await worker.wait("a.example", "", ONE)
+    assert not worker._waiting
+
+
 async def test_whoever_waits_says_so_and_is_let_in() -> None:
     bus = MemoryBus(SUBJECTS)
     first, _ = turns(bus)

@@ -33,12 +33,10 @@ class MiniWobSite:
         self._response = cache(self._read)
 
     def respond(self, request: SiteRequest) -> SiteResponse:
-        return self._response(request.path)
+        file = self._files.get(request.path)
+        return NOT_FOUND if file is None else self._response(file)
 
-    def _read(self, path: str) -> SiteResponse:
-        file = self._files.get(path)
-        if file is None:
-            return NOT_FOUND
+    def _read(self, file: Path) -> SiteResponse:
         body = file.read_bytes()
         if file.suffix == ".html":
             return SiteResponse(body.replace(_CORE, _CORE + self._begin, 1), content_type=HTML)
