@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from wandb.errors import CommError
 
 from bus.background import background
 from bus.memory import MemoryBus
@@ -23,9 +24,10 @@ from schemas.messages import Judgement, Observation, Split, StepRequest, Task
 from tests import builders
 from tests.builders import checkpoint
 from tests.deadlines import HANGS_S
+from tests.support.closed_port import closed_port
 from tests.support.training.trainer_world import SUBJECTS, judge, play, train_task
 from tests.support.training.wandb_files import history, run_records
-from trainer.tracking import ShownStep
+from trainer.tracking import ShownEpisode, ShownStep
 from trainer.tracking.evaluations import Evaluations
 from trainer.tracking.follower import OpenBackend
 from trainer.tracking.log import open_tracking
@@ -33,6 +35,7 @@ from trainer.tracking.tensorboard import TensorBoardFiles
 from trainer.tracking.wandb_run import WandbRun
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
+_JPEG = b"\xff\xd8"
 _LOG = LogConfig(table_every=2, table_episodes=2)
 
 
@@ -81,7 +84,9 @@ async def test_tensorboard_has_no_step_twice_after_a_restart(tmp_path: Path) -> 
     images = events.Tags()["images"]
     assert sorted(images) == [f"episode {number}/step {step}" for number in range(2) for step in range(2)]
     assert [image.step for image in events.Images(images[0])] == [2, 4]
-    assert events.Images(images[0])[0].width == 244
+    shown = events.Images(images[0])[0]
+    assert shown.width == 244
+    assert shown.encoded_image_string.startswith(_JPEG)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["version"] for line in lines if "loss" in line] == [1, 2, 3, 4]
 
@@ -102,8 +107,52 @@ async def test_wandb_offline_continues_one_run_with_its_tables(tmp_path: Path, m
     assert {(run.run_id, run.display_name, run.project, run.entity) for run in runs} == {("my-run", "my run", "web", "team")}
     assert any(item.key == "seed" and item.value_json == "7" for item in runs[0].config.update)
     stored = [path for path in (tmp_path / "wandb/data").rglob("*") if path.is_file()]
-    screenshots = [path for path in stored if path.read_bytes().startswith(b"\x89PNG")]
+    screenshots = [path for path in stored if path.read_bytes().startswith(_JPEG)]
     assert len(screenshots) >= 4, "one for each step of a table, kept with the run"
+
+
+def sampled_episode(screenshot: bytes) -> ShownEpisode:
+    return ShownEpisode(
+        episode="e", instruction="i", website="w", difficulty=1, outcome="done", verdict="success", reward=1.0, reasoning="",
+        versions=(1,), steps=(ShownStep(action="a", response="r", parsed=True, screenshot=screenshot),),
+    )  # fmt: skip
+
+
+def picture(kind: str) -> bytes:
+    encoded = io.BytesIO()
+    Image.effect_noise((32, 24), 50).convert("RGB").save(encoded, kind)
+    return encoded.getvalue()
+
+
+def test_wandb_gets_screenshots_as_they_are_and_its_copies_of_what_it_has_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WANDB_API_KEY", "WANDB_DATA_DIR", "WANDB_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    backend = WandbRun(tmp_path, RunName("r"), LogConfig(wandb_mode="offline"), {})
+    uploaded = tmp_path / "wandb/cache/artifacts/obj/md5/0a/1b2c"
+    uploaded.parent.mkdir(parents=True)
+    uploaded.touch()
+    screenshot = picture("JPEG")
+    backend.show(1, [sampled_episode(screenshot)])
+    backend.close()
+    assert screenshot in {path.read_bytes() for path in (tmp_path / "wandb/data/artifacts/staging").iterdir()}
+    assert not uploaded.exists()
+    assert not [path for path in temporary.rglob("*") if path.suffix in (".jpg", ".png")]
+
+
+def test_wandb_can_be_opened_anew_after_it_could_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainer.tracking.wandb_run._INIT_TIMEOUT_S", 1.0)
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    with closed_port() as port:
+        monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{port}")
+        for _ in range(2):
+            with pytest.raises(CommError):  # the second time too: not that its run is in use
+                WandbRun(tmp_path, RunName("r"), LogConfig(), {})
+    assert not list(tmp_path.glob("wandb/run-*"))
 
 
 def test_disabled_wandb_writes_nothing(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from bus.retry import Backoff
 from tests.deadlines import HANGS_S
 from trainer.tracking import Row, ShownEpisode
-from trainer.tracking.follower import Follower
+from trainer.tracking.follower import AGAIN, Follower
 from trainer.tracking.metrics_file import MetricsFile
 
 
@@ -42,10 +44,19 @@ class Recorder:
     def close(self) -> None: ...
 
 
-def follow(folder: Path, backend: Recorder, *, again_s: float = 60.0) -> Follower:
-    follower = Follower(
-        "recorder", backend.open, metrics=folder / "metrics.jsonl", position=folder / "position", again_s=again_s
-    )
+@dataclass(frozen=True, slots=True)
+class AtOnce(Backoff):
+    """Notes what it is asked for."""
+
+    asked: list[int] = field(default_factory=list)
+
+    def pause_s(self, num_tried: int) -> float:
+        self.asked.append(num_tried)
+        return 0.0
+
+
+def follow(folder: Path, backend: Recorder, *, again: Backoff = AGAIN) -> Follower:
+    follower = Follower("recorder", backend.open, metrics=folder / "metrics.jsonl", position=folder / "position", again=again)
     follower.wake()
     return follower
 
@@ -65,7 +76,7 @@ def test_a_failure_is_said_once_and_tried_again(tmp_path: Path) -> None:
     metrics, backend = MetricsFile(tmp_path / "metrics.jsonl"), Recorder(num_failures=3)
     metrics.append(Row(1, {"loss": 1.0}))
     with capture_logs() as logs:
-        follower = follow(tmp_path, backend, again_s=0.01)
+        follower = follow(tmp_path, backend, again=AtOnce(0.0, 0.0))
         follower.wake((1, ()))
         assert backend.arrived.wait(HANGS_S)
         follower.close(HANGS_S)
@@ -75,15 +86,23 @@ def test_a_failure_is_said_once_and_tried_again(tmp_path: Path) -> None:
     assert "the network is away" in logs[0]["error"]
 
 
+def test_a_backend_that_goes_on_failing_is_tried_ever_more_rarely(tmp_path: Path) -> None:
+    metrics, backend, again = MetricsFile(tmp_path / "metrics.jsonl"), Recorder(num_failures=3), AtOnce(0.0, 0.0)
+    metrics.append(Row(1, {"loss": 1.0}))
+    follower = follow(tmp_path, backend, again=again)
+    assert backend.arrived.wait(HANGS_S)
+    follower.close(HANGS_S)
+    assert again.asked == [1, 2, 3]
+    assert [AGAIN.pause_s(tried) for tried in (1, 2, 100)] == [15.0, 30.0, 3600.0]
+
+
 def test_rows_that_were_taken_out_are_delivered_when_they_come_again(tmp_path: Path) -> None:
     metrics, backend = MetricsFile(tmp_path / "metrics.jsonl"), Recorder()
     for version in (1, 2, 3):
         metrics.append(Row(version, {"loss": 1.0}))
     metrics.append(Row(1, {"eval/success": 1.0}))
     follow(tmp_path, backend).close(HANGS_S)
-    follower = Follower(
-        "recorder", backend.open, metrics=tmp_path / "metrics.jsonl", position=tmp_path / "position", again_s=60
-    )
+    follower = Follower("recorder", backend.open, metrics=tmp_path / "metrics.jsonl", position=tmp_path / "position")
     follower.move(metrics.resume(2))
     metrics.append(Row(3, {"loss": 2.0}))
     follower.close(HANGS_S)

@@ -1,7 +1,7 @@
 """Brings `metrics.jsonl` to one backend, in a thread of its own and at that backend's pace.
 
 Invariant: nothing that the backend does, or fails to do, reaches the trainer. A row that could not be delivered is tried
-again, also by the next trainer: the position is a file, written behind each delivery.
+again, ever more rarely, also by the next trainer: the position is a file, written behind each delivery.
 """
 
 import contextlib
@@ -12,10 +12,11 @@ from pathlib import Path
 
 import structlog
 
+from bus.retry import Backoff
 from trainer.tracking import Backend, ShownEpisode
 from trainer.tracking.metrics_file import Moved, rows_behind
 
-_AGAIN_S = 15.0
+AGAIN = Backoff(15.0, 3600.0)
 _log = structlog.get_logger()
 
 OpenBackend = Callable[[int], Backend]
@@ -25,19 +26,18 @@ OpenBackend = Callable[[int], Backend]
 class Follower:
     """One backend. `wake` it after every line; `close` delivers what is left, within a deadline."""
 
-    def __init__(
-        self, name: str, open_backend: OpenBackend, *, metrics: Path, position: Path, again_s: float = _AGAIN_S
-    ) -> None:
+    def __init__(self, name: str, open_backend: OpenBackend, *, metrics: Path, position: Path, again: Backoff = AGAIN) -> None:
         self._name = name
         self._open_backend = open_backend
         self._metrics = metrics
         self._position = position
-        self._again_s = again_s
+        self._again = again
         self._shown: deque[tuple[int, Sequence[ShownEpisode]]] = deque(maxlen=2)
         self._changed = threading.Condition()
         self._pending = True
         self._closing = False
-        self._failing = False
+        self._num_failed = 0
+        """Tries in a row."""
         self._backend: Backend | None = None
         self._thread = threading.Thread(target=self._run, name=f"tracking-{name}", daemon=True)
 
@@ -82,7 +82,7 @@ class Follower:
 
     def _pause(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closing, self._again_s)
+            self._changed.wait_for(lambda: self._closing, self._again.pause_s(self._num_failed))
             self._pending = True
 
     def _try(self, closing: bool) -> bool:
@@ -93,14 +93,14 @@ class Follower:
                 backend, self._backend = self._backend, None
                 backend.close()
         except Exception as error:  # noqa: BLE001 - the boundary: libraries of others, networks and disks
-            if not self._failing:
+            if not self._num_failed:
                 _log.warning("tracking_failed", backend=self._name, error=f"{type(error).__name__}: {error}")
-            self._failing = True
+            self._num_failed += 1
             self._drop()
             return False
-        if self._failing:
+        if self._num_failed:
             _log.info("tracking_recovered", backend=self._name)
-        self._failing = False
+        self._num_failed = 0
         return True
 
     def _deliver(self) -> None:
