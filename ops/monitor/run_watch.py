@@ -1,8 +1,10 @@
 """Watches one run from its streams, read-only, and says at any moment how it stands."""
 
 import time
+from array import array
+from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, MutableSequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -41,7 +43,7 @@ class Evaluation:
     """Those with a verdict, without pages that success is not about."""
     num_successes: int = 0
     at_episode: int = 0
-    """Training episodes judged before its first result."""
+    """Training episodes read before its first result."""
     began_at: float = 0.0
     """When that was seen, on the watch's clock."""
 
@@ -56,13 +58,15 @@ class RunState:
 
     unseen_pages: frozenset[str] = frozenset()
     """Subdomains of evaluation tasks that are played, but are no part of its success."""
-    num_episodes: int = 0
+    num_read: int = 0
+    """Training episodes whose judgements JUDGED still held, or got since."""
     num_steps: int = 0
     num_unparsed: int = 0
     num_unscored: int = 0
     """Failed, cancelled or without a verdict."""
     evaluations: dict[PolicyVersion, Evaluation] = field(default_factory=dict)
     points: list[CurvePoint] = field(default_factory=list)
+    """By the number of episodes read."""
     versions: list[VersionMark] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
     """Of the newest checkpoint."""
@@ -78,13 +82,20 @@ class RunState:
     """Training episodes by page or site, of those met first."""
     latest: deque[Judgement] = field(default_factory=lambda: deque(maxlen=_LATEST))
     """Of training episodes."""
+    _waiting: MutableSequence[int] = field(default_factory=lambda: array("Q"))
+    """Where judgements of training episodes stand on JUDGED that no version has consumed."""
+    _judged_seq: int = 0
+    """The furthest that versions have consumed; those of later passes over stored episodes end before it."""
+    _num_consumed: int = 0
+    """Up to there, since the run began."""
     _window: deque[bool] = field(default_factory=lambda: deque(maxlen=_WINDOW))
     _judged_at: deque[float] = field(default_factory=deque)
 
-    def apply(self, message: AnyMessage, now: float) -> None:
+    def apply(self, message: AnyMessage, now: float, seq: int = 0) -> None:
+        """Takes one message in; `seq` of its record."""
         match message:
             case Judgement():
-                self._judged(message, now)
+                self._judged(message, now, seq)
             case Checkpoint(version=version) if version > 0:
                 self.metrics = message.metrics
                 self.versions.append(VersionMark(num_episodes=message.num_trajectories, version=version))
@@ -92,12 +103,15 @@ class RunState:
                     self.mismatches.append(message.metrics["mismatch"])
                     self.gated = {name: value for name, value in message.metrics.items() if name in _GATED}
                 self.staleness.append(message.metrics.get("staleness_max", 0.0))
+                if message.judged_seq > self._judged_seq:
+                    self._judged_seq, self._num_consumed = message.judged_seq, message.num_trajectories
+                    del self._waiting[: bisect_right(self._waiting, self._judged_seq)]
             case Heartbeat():
                 self.heartbeats[message.worker] = message
             case _:
                 pass
 
-    def _judged(self, judgement: Judgement, now: float) -> None:
+    def _judged(self, judgement: Judgement, now: float, seq: int) -> None:
         trajectory = judgement.trajectory
         self.num_steps += trajectory.num_steps
         self.num_unparsed += trajectory.num_unparsed
@@ -106,14 +120,16 @@ class RunState:
         scored = score(judgement)
         if judgement.split is Split.EVAL:
             version = trajectory.task.policy_version
-            evaluation = self.evaluations.setdefault(version, Evaluation(at_episode=self.num_episodes, began_at=now))
+            evaluation = self.evaluations.setdefault(version, Evaluation(at_episode=self.num_read, began_at=now))
             evaluation.num_judged += 1
             if trajectory.task.subdomain in self.unseen_pages:
                 return
             evaluation.num_scored += scored is not None
             evaluation.num_successes += scored is not None and scored.success
             return
-        self.num_episodes += 1
+        self.num_read += 1
+        if seq > self._judged_seq:
+            self._waiting.append(seq)
         self.latest.append(judgement)
         page = page_of(trajectory.task.website)
         if page in self.num_by_page or len(self.num_by_page) < _MOST_PAGES:
@@ -124,8 +140,23 @@ class RunState:
             self.num_unscored += 1
             return
         self._window.append(scored.success)
-        if self.num_episodes % _POINT_EVERY == 0:
-            self.points.append(CurvePoint(num_episodes=self.num_episodes, success=self.success or 0.0))
+        if self.num_read % _POINT_EVERY == 0:
+            self.points.append(CurvePoint(num_episodes=self.num_read, success=self.success or 0.0))
+
+    @property
+    def num_waiting(self) -> int:
+        """Training episodes that are judged, and that no version has consumed."""
+        return len(self._waiting)
+
+    @property
+    def num_episodes(self) -> int:
+        """Training episodes judged since the run began."""
+        return self.num_read + self._num_aged_out
+
+    @property
+    def _num_aged_out(self) -> int:
+        """Training episodes that versions consumed, and whose judgements JUDGED held no more."""
+        return max(0, self._num_consumed - (self.num_read - self.num_waiting))
 
     def num_evaluated(self, version: PolicyVersion) -> int:
         evaluation = self.evaluations.get(version)
@@ -149,13 +180,11 @@ class RunState:
             self._judged_at.popleft()
 
     def curve(self, *, bar: float | None, num_expected: int, bar_label: str = "") -> Curve:
-        held_out = tuple(
-            CurvePoint(num_episodes=evaluation.at_episode, success=evaluation.success)
-            for evaluation in self.evaluations.values()
-        )
+        before = self._num_aged_out
+        held_out = (CurvePoint(num_episodes=each.at_episode, success=each.success) for each in self.evaluations.values())
         return Curve(
-            train=tuple(self.points),
-            held_out=held_out,
+            train=_behind(before, self.points),
+            held_out=_behind(before, held_out),
             versions=tuple(self.versions),
             bar=bar,
             bar_label=bar_label,
@@ -175,6 +204,10 @@ class RunState:
             queue_depth=queue_depth,
             episodes_per_s=self.episodes_per_s(now),
         )
+
+
+def _behind(num_episodes: int, points: Iterable[CurvePoint]) -> tuple[CurvePoint, ...]:
+    return tuple(CurvePoint(num_episodes=num_episodes + point.num_episodes, success=point.success) for point in points)
 
 
 class RunWatch:
@@ -209,7 +242,7 @@ class RunWatch:
     def _take(self, record: Record) -> None:
         if isinstance(record.message, Checkpoint) and not self._lineage.takes(record):
             return
-        self.state.apply(record.message, time.monotonic())
+        self.state.apply(record.message, time.monotonic(), record.seq)
         self._changed.set()
         self._changed = anyio.Event()
 

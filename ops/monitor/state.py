@@ -1,7 +1,7 @@
 """Everything that a monitor knows of a run: folded from messages and measurements, with time passed in. Pure.
 
-Invariant: memory is bounded by `monitor_config.max_cells`, the workers, and a few numbers for every version and for every 32
-episodes (the curve); no message is kept.
+Invariant: memory is bounded by `monitor_config.max_cells`, the workers, a few numbers for every version and for every 32
+episodes (the curve), and one for every training episode that no version has consumed; no message is kept.
 """
 
 from collections import deque
@@ -146,11 +146,11 @@ class MonitorState:
                 self.outcomes.apply(message)
                 self.blocking.add(message.trajectory, ruled_blocked=message.blocked)
                 self.judged.add(1, at)
-                self.run.apply(message, at)
+                self.run.apply(message, at, record.seq)
                 # One that was judged long ago, and not acknowledged since, leaves at once.
                 self.cells.apply(message, min(at, now))
             case Checkpoint() if self._lineage.takes(record):
-                self.run.apply(message, at)
+                self.run.apply(message, at, record.seq)
                 if message.version > 0:
                     self.version_times.append(at)
             case Heartbeat():

@@ -30,12 +30,12 @@ from ops.cli import main
 from ops.monitor.run_watch import RunState
 left = int(sys.argv.pop(1))
 original = RunState._judged
-def counting(self, judgement, now):
+def counting(self, judgement, now, seq):
     global left
     left -= 1
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    original(self, judgement, now)
+    original(self, judgement, now, seq)
 RunState._judged = counting
 sys.exit(main(sys.argv[1:]))
 """

@@ -155,6 +155,17 @@ def test_a_batch_without_a_trainer() -> None:
     assert not found(of, "role_missing")
 
 
+def test_a_batch_without_a_trainer_where_judgements_have_aged_out() -> None:
+    """Nine versions consumed 576 episodes; the stream holds the last of them, and what has come since."""
+    of = state()
+    consumed = msgspec.structs.replace(checkpoint(9), judged_seq=600, num_trajectories=576)
+    stored(of, consumed, seq=9)
+    for number in range(64):
+        assert not found(of, "role_missing")
+        stored(of, judgement(trajectory(task(f"t{number}"))), seq=601 + number)
+    assert found(of, "role_missing")[0].sentence.startswith("64 judged episodes wait")
+
+
 @pytest.mark.parametrize(("role", "metric"), [(Role.BROWSER, "steps_taken"), (Role.POLICY, "answered"), (Role.JUDGE, "calls")])
 def test_a_role_that_is_heard_and_gets_nothing_done(role: Role, metric: str) -> None:
     of = state()

@@ -10,7 +10,7 @@ from ops.monitor.run_watch import RunState, watching
 from ops.quickstart.results import judgements_of
 from schemas.bus_config import BusConfig
 from schemas.ids import PolicyVersion, WorkerId
-from schemas.messages import Heartbeat, Judgement, Role, Split, Verdict
+from schemas.messages import AnyMessage, Checkpoint, Heartbeat, Judgement, Role, Split, Verdict
 from tests.builders import RUN, checkpoint, task, trajectory
 from tests.deadlines import HANGS_S
 
@@ -103,6 +103,39 @@ def test_the_largest_mismatch_and_staleness_are_remembered() -> None:
     assert max(state.mismatches) == 0.01
     assert max(state.staleness) == 1.0
     assert [mark.version for mark in state.versions] == [1, 2]
+
+
+def consumed(version: int, *, judged_seq: int, num_trajectories: int) -> Checkpoint:
+    return msgspec.structs.replace(checkpoint(version), judged_seq=judged_seq, num_trajectories=num_trajectories)
+
+
+@pytest.mark.parametrize("versions_first", [True, False])
+def test_judgements_that_have_aged_out_are_counted_by_the_versions(versions_first: bool) -> None:
+    """Versions consumed 600 episodes, JUDGED still holds 64 of these and 40 that wait; an evaluation came in between."""
+    state = RunState()
+    marks = [(number * 100, number * 64) for number in range(9)] + [(2000, 600)]
+    versions: list[tuple[AnyMessage, int]] = [
+        (consumed(version, judged_seq=seq, num_trajectories=number), 0) for version, (seq, number) in enumerate(marks)
+    ]
+    judged: list[tuple[AnyMessage, int]] = [(judgement(f"t{seq}", Verdict.SUCCESS), seq) for seq in range(1937, 2001)]
+    judged += [(judgement("e", Verdict.SUCCESS, split=Split.EVAL, version=9), 2001)]
+    judged += [(judgement(f"t{seq}", Verdict.SUCCESS), seq) for seq in range(2002, 2042)]
+    for message, seq in [*versions, *judged] if versions_first else [*judged, *versions]:
+        state.apply(message, now=0.0, seq=seq)
+    assert (state.num_episodes, state.num_waiting) == (640, 40)
+    assert state.metrics_now(0.0, max_staleness=None, queue_depth=None).num_episodes == 640
+    curve = state.curve(bar=None, num_expected=0)
+    assert [point.num_episodes for point in curve.train] == [568, 600, 632]
+    assert [point.num_episodes for point in curve.held_out] == [600]
+
+
+def test_stored_episodes_are_counted_once_however_often_training_passes_over_them() -> None:
+    state = RunState()
+    for seq in range(1, 15):
+        state.apply(judgement(f"t{seq}", Verdict.SUCCESS), now=0.0, seq=seq)
+    for version, (seq, number) in enumerate([(0, 0), (6, 6), (12, 12), (14, 14), (6, 20), (12, 26)]):
+        state.apply(consumed(version, judged_seq=seq, num_trajectories=number), now=0.0)
+    assert (state.num_episodes, state.num_waiting) == (14, 0)
 
 
 def test_figures_say_parse_rate_and_speed() -> None:

@@ -44,9 +44,7 @@ def _is_starting(look: Look, queue: QueueState) -> bool:
 
 
 def _trainer_missing(look: Look) -> Iterator[Condition]:
-    run, batch = look.state.run, look.config.env_config.train_tasks_rollout_size
-    consumed = run.versions[-1].num_episodes if run.versions else 0
-    waiting = run.num_episodes - consumed
+    waiting, batch = look.state.run.num_waiting, look.config.env_config.train_tasks_rollout_size
     if look.trains and waiting >= batch and not look.state.workers.of(Role.TRAINER, look.now):
         yield critical(
             Key("role_missing", "trainer"),
