@@ -36,7 +36,8 @@ millrace monitor --run-dir runs/mine
 millrace monitor --run-dir runs/mine --web --open
 millrace monitor --run-dir runs/mine --once --json | jq .sections.alerts
 millrace monitor --run-dir runs/mine --prometheus 9464"""
-_COMPLETE_S = 60.0
+_STALLED_S = 60.0
+"""Without another record of those that a monitor reads first."""
 _JSON_EVERY_S = 1.0
 _LEAST_HEIGHT = 24
 
@@ -131,12 +132,13 @@ async def _metrics(entrance: "Entrance", watch: MonitorWatch, config: Config) ->
 
 
 async def _complete(watch: MonitorWatch) -> None:
-    """Raises `BusUnavailable` when the streams cannot be read in time; says what is missing."""
-    try:
-        with anyio.fail_after(_COMPLETE_S):
-            await watch.wait_complete()
-    except TimeoutError:
-        raise BusUnavailable(f"{', '.join(watch.missing)} could not be read in {_COMPLETE_S:.0f} s") from None
+    """Raises `BusUnavailable` when nothing more of the streams can be read; says what is missing."""
+    num_read = -1
+    while num_read < watch.num_read:
+        num_read = watch.num_read
+        with anyio.move_on_after(_STALLED_S):
+            return await watch.wait_complete()
+    raise BusUnavailable(f"{', '.join(watch.missing)}: nothing could be read for {_STALLED_S:.0f} s")
 
 
 async def _print_json(watch: MonitorWatch, config: Config, *, once: bool) -> None:

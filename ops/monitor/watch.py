@@ -7,7 +7,6 @@ once only as long as nobody hears it.
 
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -67,6 +66,8 @@ class MonitorWatch:
         )
         self._read = {subject: anyio.Event() for _, subject in self._sources}
         """Set when all that was stored is folded in."""
+        self.num_read = 0
+        """Records of that, so far."""
         self._measured = anyio.Event()
         self._joined = anyio.Event()
         self.changed = anyio.Event()
@@ -128,8 +129,13 @@ class MonitorWatch:
             self._take(self.state.heard, record)
 
     async def _follow(self, stream: str, subject: str) -> None:
-        take = partial(self._take, self.state.stored)
-        await follow(self._bus, stream, subject, take, read_up=self._read[subject].set, outlasted=(BusError,))
+        read_up = self._read[subject]
+
+        def take(record: Record) -> None:
+            self.num_read += not read_up.is_set()
+            self._take(self.state.stored, record)
+
+        await follow(self._bus, stream, subject, take, read_up=read_up.set, outlasted=(BusError,))
 
     def _take(self, fold: Callable[[Record, float], None], record: Record) -> None:
         try:
