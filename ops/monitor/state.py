@@ -36,6 +36,8 @@ from schemas.messages import (
 from schemas.monitor_config import MonitorConfig
 from schemas.text import visible
 
+_Place = tuple[str, int]
+"""A stream, and a sequence on it."""
 _RATE_S = 60.0
 _ANSWERS = 15
 _LATEST_VERSIONS = 9
@@ -100,9 +102,9 @@ class MonitorState:
         self.store: StoreState | None = None
         self.disk: Disk | None = None
         self.server = Server()
-        self.letters: dict[int, str] = {}
-        """The streams of dead letters that nobody has sent again, by sequence."""
-        self._resent: set[int] = set()
+        self.letters: dict[_Place, str] = {}
+        """The streams of dead letters that are stored, and that nobody has sent again, by where the letters stand."""
+        self._resent: set[_Place] = set()
         self.surprises: dict[str, Surprise] = {}
         """By worker; forgotten after `monitor_config.unexpected_shown_s`."""
         self.num_passed_over = 0
@@ -159,12 +161,12 @@ class MonitorState:
             case ServedVersion():
                 self.policies.apply(message, now, record.seq)
             case DeadLetter():
-                if record.seq not in self._resent:
-                    self.letters[record.seq] = message.stream
+                if (place := (record.stream, record.seq)) not in self._resent:
+                    self.letters[place] = message.stream
             case LetterResent():
                 # The two are read beside each other: either may come first.
-                self._resent.add(message.letter_seq)
-                self.letters.pop(message.letter_seq, None)
+                self._resent.add(place := (record.stream, message.letter_seq))
+                self.letters.pop(place, None)
             case Fault():
                 self._surprised(message, at)
             case _:
@@ -182,6 +184,12 @@ class MonitorState:
         self.workers.expire(now)
         for worker in [name for name, met in self.surprises.items() if now - met.at > self._unexpected_shown_s]:
             del self.surprises[worker]
+        self.letters = {place: stream for place, stream in self.letters.items() if not self._has_aged_out(place)}
+        self._resent = {place for place in self._resent if not self._has_aged_out(place)}
+
+    def _has_aged_out(self, place: _Place) -> bool:
+        stream, seq = place
+        return stream in self.streams and seq < self.streams[stream].first_seq
 
     def metrics_of(self, worker: Worker) -> dict[str, float]:
         """What a worker says of itself; of a policy, also the version that it serves."""

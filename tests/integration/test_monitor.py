@@ -169,7 +169,7 @@ async def test_queues_streams_and_letters(world: World) -> None:
             assert state.streams[SUBJECTS.tasks].num_messages == 2
             assert state.store is not None
             assert state.store.num_bytes > 0
-            assert (list(state.letters), state.server.error) == ([2], "")
+            assert (list(state.letters), state.server.error) == ([(SUBJECTS.advisories, 2)], "")
             assert state.disk is not None
             (worker,) = state.workers.in_order()
             assert {"cpu_s", "memory_mib"} <= set(worker.metrics)

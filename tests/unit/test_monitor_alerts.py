@@ -386,6 +386,20 @@ def test_dead_letters_until_they_are_sent_again() -> None:
     assert not found(of, "dead_letters")
 
 
+def test_dead_letters_until_they_have_aged_out() -> None:
+    of = state()
+    letter = DeadLetter(stream="test_TASKS", consumer="c", seq=1, subject="s", reason="corrupt")
+    for seq in (3, 4):
+        stored(of, letter, seq=seq)
+    stored(of, LetterResent(letter_seq=2, stream="test_TASKS", seq=9, at=NOW), seq=5)
+    for first_seq, number in ((1, 2), (3, 2), (4, 1), (6, 0)):
+        of.streams["s"] = StreamState("s", 6 - first_seq, 0, 5, NOW, 0, 0, first_seq=first_seq)
+        of.expire(NOW)
+        assert len(of.letters) == number
+        assert bool(found(of, "dead_letters")) == bool(number)
+    assert not of._resent
+
+
 def surprise(of: MonitorState, *, at: float, number: int = 1) -> None:
     met = Fault(
         role=Role.JUDGE,
