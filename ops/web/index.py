@@ -1,6 +1,6 @@
 """Every finished episode as a row in memory: asked by the list, fed by a store.
 
-Invariant: at most `most` episodes are held; those that came first are let go, and not taken in again.
+Invariant: at most `most` episodes are held; those that came first are let go, and no judgement brings them back.
 """
 
 from collections import Counter
@@ -15,6 +15,8 @@ from schemas.ids import EpisodeId
 from schemas.messages import Judgement, Trajectory, Verdict
 
 MOST_EPISODES = 100_000
+_MOST_AHEAD = 10_000
+"""Episodes that are not held whose rulings are: of those let go there may be any number."""
 _MOST_CHOICES = 200
 _MOST_PROBLEMS = 20
 
@@ -68,30 +70,36 @@ class EpisodeIndex:
     """Counts changes."""
     reading: bool = True
     problems: list[str] = field(default_factory=list)
+    num_let_go: int = 0
     _rows: dict[EpisodeId, Summary] = field(default_factory=dict)
-    _let_go: set[EpisodeId] = field(default_factory=set)
+    _ahead: dict[EpisodeId, tuple[Ruling, ...]] = field(default_factory=dict)
+    """What was said of episodes that are not held: the latest, in case they are still to be read."""
     _rubrics: dict[str, None] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _selected: tuple[int, Query, list[Ruled]] | None = None
     _choices: tuple[int, str, dict[str, tuple[Choice, ...]]] | None = None
 
-    @property
-    def num_let_go(self) -> int:
-        return len(self._let_go)
-
     def add(self, trajectory: Trajectory) -> None:
-        if trajectory.episode not in self._rows and trajectory.episode not in self._let_go:
-            self._put(self._shared(summary_of(trajectory)))
+        """Takes an episode in, once."""
+        if trajectory.episode not in self._rows:
+            summary = self._shared(summary_of(trajectory))
+            self._put(replace(summary, rulings=self._ahead.pop(trajectory.episode, ())))
 
     def rule(self, judgement: Judgement) -> None:
-        """A judgement brings its episode along when that was not read yet."""
+        """A judgement brings its episode along when that was not read yet; it waits for it when it may have been let go."""
         self._rubrics[judgement.rubric] = None
-        if judgement.episode in self._let_go:
+        episode, known = judgement.episode, self._rows.get(judgement.episode)
+        if known is None and not self.num_let_go:
+            known = self._shared(summary_of(judgement.trajectory))
+        before = self._ahead.get(episode, ()) if known is None else known.rulings
+        rulings = (*(each for each in before if each.rubric != judgement.rubric), ruling_of(judgement))
+        if known is not None:
+            self._put(replace(known, rulings=rulings))
             return
-        known = self._rows.get(judgement.episode) or self._shared(summary_of(judgement.trajectory))
-        others = tuple(ruling for ruling in known.rulings if ruling.rubric != judgement.rubric)
-        self._put(replace(known, rulings=(*others, ruling_of(judgement))))
+        self._ahead[episode] = rulings
+        if len(self._ahead) > _MOST_AHEAD:
+            del self._ahead[next(iter(self._ahead))]
 
     def caught_up(self) -> None:
         if self.reading:
@@ -187,9 +195,8 @@ class EpisodeIndex:
     def _put(self, summary: Summary) -> None:
         self._rows[summary.episode] = summary
         while len(self._rows) > self.most:
-            first = next(iter(self._rows))
-            del self._rows[first]
-            self._let_go.add(first)
+            del self._rows[next(iter(self._rows))]
+            self.num_let_go += 1
         self._mark()
 
     def _mark(self) -> None:

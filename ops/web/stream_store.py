@@ -1,7 +1,7 @@
 """Finished episodes from a run's streams, with the key of consumers: those there are, and those that end while it is read."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
@@ -28,20 +28,18 @@ class StreamStore:
     bus: Bus
     subjects: Subjects
     keeps_calls = True
-    _behind: set[str] = field(default_factory=set)
-    """Streams whose present end was not reached yet."""
 
     def __post_init__(self) -> None:
         self._bulkhead = Bulkhead(WorkerContext(self.bus, self.subjects, Status(Role.MONITOR, WorkerId("viewer"))))
         """For its log alone: who reads may tell nobody."""
 
     async def fill(self, index: EpisodeIndex) -> None:
-        names = self.subjects
-        wanted = ((names.trajectories, names.everything("trajectory")), (names.judged, names.judgements(None)))
-        self._behind = {stream for stream, _ in wanted}
+        """What is stored of trajectories comes first: of judgements read ahead, an index keeps the latest alone."""
+        names, read_up = self.subjects, anyio.Event()
         async with anyio.create_task_group() as group:
-            for stream, subject_filter in wanted:
-                group.start_soon(self._follow, index, stream, subject_filter)
+            group.start_soon(self._follow, index, names.trajectories, names.everything("trajectory"), read_up.set)
+            await read_up.wait()
+            group.start_soon(self._follow, index, names.judged, names.judgements(None), index.caught_up)
 
     async def episode(self, episode: EpisodeId) -> Fetched | None:
         names = self.subjects
@@ -62,9 +60,8 @@ class StreamStore:
         records = await self.bus.history(self.subjects.calls, self.subjects.calls_of(rubric, episode))
         return [record.message for record in records if isinstance(record.message, JudgeCall)]
 
-    async def _follow(self, index: EpisodeIndex, stream: str, subject_filter: str) -> None:
-        reached_end = partial(self._reached_end, index, stream)
-        await follow(self.bus, stream, subject_filter, partial(self._take, index), read_up=reached_end)
+    async def _follow(self, index: EpisodeIndex, stream: str, subject_filter: str, read_up: Callable[[], None]) -> None:
+        await follow(self.bus, stream, subject_filter, partial(self._take, index), read_up=read_up)
 
     def _take(self, index: EpisodeIndex, record: Record) -> None:
         try:
@@ -76,11 +73,6 @@ class StreamStore:
         except Exception as error:  # noqa: BLE001 - one record ends no page over all others
             item = f"{record.stream}/{record.seq}"
             index.trouble(f"Record {item} cannot be shown: {self._bulkhead.note(error, item)}.")
-
-    def _reached_end(self, index: EpisodeIndex, stream: str) -> None:
-        self._behind.discard(stream)
-        if not self._behind:
-            index.caught_up()
 
 
 def _ended(judged: Record) -> Record | None:

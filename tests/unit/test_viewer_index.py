@@ -158,10 +158,33 @@ def test_what_was_let_go_is_not_taken_in_again() -> None:
         index.add(episode)
     for episode in episodes[:5]:  # the newest is not judged yet
         index.rule(judged(episode, 1.0))
-        index.add(episode)
     listing = index.listing(read_query(QueryParams("")))
     assert names(listing) == ["t5", "t4", "t3"]
     assert (listing.num_let_go, listing.num_successes) == (3, 2)
+
+
+def test_what_was_let_go_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ops.web.index._MOST_AHEAD", 5, raising=False)
+    index = EpisodeIndex(RUBRIC, most=3)
+    episodes = [ended(f"t{number}", float(number)) for number in range(200)]
+    for episode in episodes:
+        index.add(episode)
+    for episode in episodes:
+        index.rule(judged(episode, 1.0))
+    held = {name: len(value) for name, value in vars(index).items() if isinstance(value, dict | set | list)}
+    assert max(held.values()) < 50, held
+    listing = index.listing(read_query(QueryParams("")))
+    assert (names(listing), listing.num_let_go, listing.num_successes) == (["t199", "t198", "t197"], 197, 3)
+
+
+def test_judgements_that_are_read_ahead_of_their_episode_wait_for_it() -> None:
+    index, late = EpisodeIndex(RUBRIC, most=2), ended("late", 9.0)
+    for number in range(3):
+        index.add(ended(f"t{number}", float(number)))
+    for rubric in (RUBRIC, "strict"):
+        index.rule(judged(late, 1.0, rubric))
+    index.add(late)
+    assert asked(index, "verdict=success") == asked(index, "verdict=success&rubric=strict") == ["late"]
 
 
 @pytest.mark.anyio
