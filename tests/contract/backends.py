@@ -75,7 +75,8 @@ class Stall:
 
     def spoils(self, queue: WorkQueue) -> bool:
         """Whether a delivery that was kept all the while may have come again."""
-        return self.longest_s > queue.ack_wait_s / 2
+        # It is renewed every third of that, and two stalls may stand beside one another.
+        return self.longest_s > queue.ack_wait_s / 4
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ SUBJECT = SUBJECTS.step_any(Split.TRAIN, WAKE.episode, WAKE.attempt, WAKE.step)
 QUEUE = step_queue(SUBJECTS, BusConfig(run=RUN), Split.TRAIN)
 
 
+@pytest.mark.usefixtures("answers_may_take_their_time")
 async def test_it_goes_to_another_at_once_and_its_late_acknowledgement_takes_nothing(backend: Backend) -> None:
     bus, other = backend.bus, backend.other
     with anyio.fail_after(HANGS_S):

@@ -312,6 +312,7 @@ class TestServing:
         assert (version, read(folder)) == (0, served(version_files(0)))
 
 
+@pytest.mark.usefixtures("answers_may_take_their_time")
 async def test_a_purge_takes_what_is_under_its_filter(backend: Backend, trainer: TrainerDisk) -> None:
     checkpoint = await trainer.announce(1)
     purge: Callable[[], Awaitable[int]] = lambda: backend.bus.purge(  # noqa: E731
