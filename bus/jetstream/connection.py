@@ -202,8 +202,9 @@ class Connection:
         if isinstance(error, TimeoutError) and not self.is_up:
             options = self._trying.options
             options["connect_timeout"] = min(2 * options["connect_timeout"], _LONGEST_GREETING_S)
-        # A server that refuses a key hangs up at once: that may overtake its word, and takes back none said before.
-        if not isinstance(error, ConnectionResetError):
+        # A server that refuses a key hangs up at once, which may overtake its word, and is late to greet on a machine that is
+        # full: neither takes back what it said before.
+        if not isinstance(error, ConnectionResetError | TimeoutError):
             self._key_refused = _KEY_REFUSED in self._last_error.lower()
         refusal = _REFUSED.search(self._last_error)
         if refusal is not None:
