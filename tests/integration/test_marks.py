@@ -266,6 +266,20 @@ async def test_a_page_with_very_many_elements(browser: PlaywrightBrowser) -> Non
     assert {each.text for each in view.elements} == {"link"}
 
 
+@pytest.mark.parametrize(
+    ("now", "complete"),
+    [("asks < 20 ? 0 : 600_000", True), ("100 * asks", False)],
+    ids=["stands still once", "is slow all along"],
+)
+async def test_a_reading_s_budget_is_spent_on_its_steps(browser: PlaywrightBrowser, now: str, complete: bool) -> None:
+    """A process that stands still has read nothing meanwhile."""
+    async with marked(browser, "<button>more</button>" * 40) as found:
+        whole, world = found.all, found._elements._reading(found.tab).document.world
+        await world.value(f"(() => {{ let asks = 0; performance.now = () => (asks += 1, {now}) }})()")
+        await found.read()
+        assert (found.all == whole) is (found._elements.size(found.tab) is not None) is complete
+
+
 async def test_numbers_end_where_a_screenshot_is_full(browser: PlaywrightBrowser) -> None:
     body = "<style>a{float:left;width:9px;height:9px;overflow:hidden}</style>" + "<a href=/x>x</a>" * 1400
     async with opened(browser, body) as session:

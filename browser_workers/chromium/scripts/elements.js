@@ -62,7 +62,7 @@ globalThis.millraceElements = (() => {
   const REFERRING = "[aria-labelledby], [aria-describedby]";
   const TEXT_LIMIT = 100;
   const TAG_LIMIT = 30;
-  const PAINT_MS = 3000, HIDDEN_MS = 50;
+  const PAINT_MS = 3000, HIDDEN_MS = 50, STEP_MS = 50;
   const LONG_TEXT = 1000;
   const RAW_LIMIT = 4000;
   const MUCH_OF_IT = 0.9;
@@ -334,13 +334,13 @@ globalThis.millraceElements = (() => {
   };
 
   // How long what is said of an element is: many can say one text, which costs a page nothing.
-  const saidOf = (element, until, lengths) => {
+  const saidOf = (element, spent, lengths) => {
     let length = matches(element, SAYING) ? said(element) : 0;
     if (matches(element, BY_CONTENT)) length += rawText(element).length;
     if (matches(element, "input, textarea")) length += element.value.length;
     if (!matches(element, REFERRING)) return length;
     for (const other of referredTo.flatMap((of) => of(element) ?? [])) {
-      if (performance.now() > until) break;
+      if (spent()) break;
       if (!lengths.has(other)) lengths.set(other, written(other));
       length += lengths.get(other);
     }
@@ -350,22 +350,34 @@ globalThis.millraceElements = (() => {
   // What an element counts for: long names cost as much as many elements, wherever they are read.
   const weight = (length) => 1 + Math.floor(length / LONG_TEXT);
 
-  const collect = (root, place, until, into) => {
+  // Whether a walk has taken so many milliseconds. A process that stood still has not walked: of a step that took longer,
+  // STEP_MS count.
+  const spending = (budgetMs) => {
+    let [left, last] = [budgetMs, performance.now()];
+    return () => {
+      const now = performance.now();
+      left -= Math.min(now - last, STEP_MS);
+      last = now;
+      return left < 0;
+    };
+  };
+
+  const collect = (root, place, spent, into) => {
     const steps = walker(documentOf(root) ?? root, root, NodeFilter.SHOW_ELEMENT);
     for (let element = steps.nextNode(); element; element = steps.nextNode()) {
-      if (performance.now() > until || into.all.length >= into.most) {
+      if (spent() || into.all.length >= into.most) {
         into.complete = false;
         return;
       }
-      into.visited += weight(tolerant(() => saidOf(element, until, into.lengths), 0));
+      into.visited += weight(tolerant(() => saidOf(element, spent, into.lengths), 0));
       const shadow = shadowOf(element);
       const raw = rectOf(element);
       if (raw.width >= 2 && raw.height >= 2) tolerant(() => consider(element, raw, place, into), null);
-      if (shadow) collect(shadow, place, until, into);
+      if (shadow) collect(shadow, place, spent, into);
       const inner = frameOf(element);
       if (inner) {
         const within = insideOf(element, place);
-        if (area(within.clip) > 0) collect(inner, within, until, into);
+        if (area(within.clip) > 0) collect(inner, within, spent, into);
       }
     }
   };
@@ -411,7 +423,7 @@ globalThis.millraceElements = (() => {
     scan(most, budgetMs) {
       const visited = weight(document.documentElement ? rawText(document.documentElement).length : 0);
       const into = { all: [], by: new Map(), pointers: new Set(), lengths: new Map(), complete: true, visited, most };
-      collect(document, whole(), performance.now() + budgetMs, into);
+      collect(document, whole(), spending(budgetMs), into);
       const kept = settleNesting(into.all, into.by);
       marked = new WeakSet(kept.map((each) => each.element));
       const how = (each) => tolerant(() => clickable(each.element, each.place)[2], 0);
