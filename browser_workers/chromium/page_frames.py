@@ -1,7 +1,8 @@
 """The frames of a page and the processes that they live in: with site isolation, those of another site have one of their own.
 
 Invariant: frames that do not answer cost one deadline and a moment, all of them together, until they show something else or
-were left alone for a while. None of them can hold up the page that they are in for longer.
+were left alone for a while; one that does answer within the moment was late, as on a machine that is full, and is asked once
+more. None of them can hold up the page that they are in for longer.
 """
 
 import time
@@ -26,7 +27,8 @@ _MOST = 32
 """Frames of a page whose process is looked for."""
 _ANSWER_S = 5.0
 _MOMENT_S = 2.0
-"""In which all others answer, once one has not: its process may be theirs."""
+"""In which all answer, once one has not: its process may be theirs, or it was late."""
+_MOST_ASKED = 2
 QUESTION: Json = {"expression": "0", "returnByValue": True}
 _LEFT_ALONE_S = 60.0
 
@@ -139,23 +141,23 @@ class PageFrames:
             return await self._calls.call(method, self._of(frame, session.send(method, params)), timeout_s=timeout_s)
 
         async def send(method: str, params: Json) -> Json:
-            if self._is_left_alone(frame):
-                raise CallRefused("the frame's process does not answer")
-            try:
-                return await ask(method, params, timeout_s=_ANSWER_S)
-            except NoAnswer as error:
-                self._leave_alone(frame)
-                await self._find_silent()
-                raise CallRefused(f"the frame's process did not answer within {_ANSWER_S:g} s") from error
+            for _ in range(_MOST_ASKED):
+                if self._is_left_alone(frame):
+                    raise CallRefused("the frame's process does not answer")
+                with suppress(NoAnswer):
+                    return await ask(method, params, timeout_s=_ANSWER_S)
+                await self._find_silent(frame, ask)
+            self._leave_alone(frame)
+            raise CallRefused(f"the frame's process did not answer within {_ANSWER_S:g} s, {_MOST_ASKED} times")
 
         return send, ask
 
-    async def _find_silent(self) -> None:
-        """Asks all frames that are not left alone, at once."""
+    async def _find_silent(self, late: PlaywrightFrame, ask_late: Ask) -> None:
+        """Asks all frames that are not left alone, at once, also one whose root is not known yet."""
 
-        async def ask(frame: PlaywrightFrame, root: LocalRoot) -> None:
+        async def question(frame: PlaywrightFrame, ask: Ask) -> None:
             try:
-                await root.ask("Runtime.evaluate", QUESTION, timeout_s=_MOMENT_S)
+                await ask("Runtime.evaluate", QUESTION, timeout_s=_MOMENT_S)
             except NoAnswer:
                 self._leave_alone(frame)
             except BrowserError:
@@ -163,9 +165,9 @@ class PageFrames:
                 return
 
         async with anyio.create_task_group() as group:
-            for frame, root in self._roots.items():
+            for frame, ask in ({frame: root.ask for frame, root in self._roots.items()} | {late: ask_late}).items():
                 if not self._is_left_alone(frame):
-                    group.start_soon(ask, frame, root)
+                    group.start_soon(question, frame, ask)
 
     def _leave_alone(self, frame: PlaywrightFrame) -> None:
         self._silent_until[frame] = time.monotonic() + _LEFT_ALONE_S

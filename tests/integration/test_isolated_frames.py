@@ -240,6 +240,25 @@ async def test_a_process_that_does_not_answer_costs_one_deadline(
             assert "Consent" not in seen.accessibility_tree
 
 
+@pytest.mark.parametrize(("num_late", "seen"), [(1, ("button", "Buy")), (2, ("iframe", ""))])
+async def test_a_frame_that_answers_late_is_asked_once_more(
+    browser: PlaywrightBrowser, num_late: int, seen: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, late = Calls.call, iter([True] * num_late)
+
+    async def behind(self: Calls, what: str, awaitable: Awaitable[T], *, timeout_s: float = 0.0) -> T:
+        answer = await call(self, what, awaitable, timeout_s=timeout_s)
+        if timeout_s == page_frames._ANSWER_S and next(late, False):
+            raise NoAnswer("its deadline has passed")
+        return answer
+
+    async with opened(browser, frame(f"{ADVERT}/", 100, 40), advert="<button>Buy</button>") as session:
+        await (await session._windows.active()).frames.roots()
+        monkeypatch.setattr(page_frames, "_MOMENT_S", HANGS_S / 2)
+        monkeypatch.setattr(Calls, "call", behind)
+        assert named((await session.view()).elements) == [seen]
+
+
 async def test_frames_of_a_process_that_does_not_answer_cost_one_deadline_together(
     browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,4 +284,4 @@ async def test_frames_of_a_process_that_does_not_answer_cost_one_deadline_togeth
         in_vain.clear()
         for _ in range(2):
             assert named((await session.view()).elements) == [("iframe", "")] * 6
-            assert sorted(in_vain) == [0.4] * 5 + [0.5]
+            assert sorted(in_vain) == [0.4] * 6 + [0.5]
