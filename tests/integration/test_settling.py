@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from browser_workers.browser import Opening
-from browser_workers.chromium import effect_observer, evaluation, tab
+from browser_workers.chromium import effect_observer, endless_scripts, evaluation, tab, windows
 from browser_workers.chromium import page_stability as rest
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls
@@ -51,8 +51,20 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    async with PlaywrightBrowser(BrowserConfig(viewport_width=400, viewport_height=300), EnvConfig()) as browser:
+    config = BrowserConfig(viewport_width=400, viewport_height=300)
+    async with PlaywrightBrowser(config, EnvConfig(operation_timeout=4 * HANGS_S)) as browser:
         yield browser
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that a page does is waited for: on a busy machine a frame takes what twenty do."""
+    monkeypatch.setattr(evaluation, "_SCRIPT", _PATIENT)
+    monkeypatch.setattr(effect_observer, "_PAGE_CAP_MS", 1000 * HANGS_S)
+    monkeypatch.setattr(rest, "_TRAFFIC_CAP_S", HANGS_S)
+    monkeypatch.setattr(windows, "_WINDOW_S", HANGS_S)
+    wait = rest.PageStability.settle
+    monkeypatch.setattr(rest.PageStability, "settle", lambda stability, cap_s: wait(stability, HANGS_S))
 
 
 @asynccontextmanager
@@ -72,6 +84,7 @@ async def title_after_click(session: PlaywrightSession) -> str:
     return (await session.state()).title
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "script",
     [
@@ -83,19 +96,18 @@ async def title_after_click(session: PlaywrightSession) -> str:
         "document.body.append(f)",
     ],
 )
-async def test_what_a_click_loads_is_waited_for(
-    browser: PlaywrightBrowser, script: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rest, "_TRAFFIC_CAP_S", HANGS_S)
+async def test_what_a_click_loads_is_waited_for(browser: PlaywrightBrowser, script: str) -> None:
     async with on(browser, clicked(script)) as session:
         assert await title_after_click(session) == "done"
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_document_that_a_click_leads_to_is_waited_for(browser: PlaywrightBrowser) -> None:
     async with on(browser, clicked("location = '/next'")) as session:
         assert await title_after_click(session) == "late"
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "script",
     [
@@ -105,11 +117,7 @@ async def test_a_document_that_a_click_leads_to_is_waited_for(browser: Playwrigh
         "if (w < 300) requestAnimationFrame(grow) }; grow()",
     ],
 )
-async def test_what_moves_for_a_while_is_waited_for(
-    browser: PlaywrightBrowser, script: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # On a busy machine a frame takes what twenty do.
-    monkeypatch.setattr(effect_observer, "_PAGE_CAP_MS", 1000 * HANGS_S)
+async def test_what_moves_for_a_while_is_waited_for(browser: PlaywrightBrowser, script: str) -> None:
     box = "<div id=b style='width:100px;height:9px;transition:width 400ms'></div>"
     async with on(browser, box + clicked(script)) as session:
         await session.perform(CLICK)
@@ -172,8 +180,10 @@ async def test_a_click_that_loads_nothing_has_no_quiet_period(browser: Playwrigh
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The calls that pages were asked for, in order."""
+def made(patient: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The calls that pages were asked for, in order, but for those about what has become old or takes long."""
+    monkeypatch.setattr(rest, "_FRESH_S", HANGS_S)
+    monkeypatch.setattr(endless_scripts, "_SCRIPT_S", 2 * HANGS_S)
     names: list[str] = []
     call = Calls.call
 
@@ -192,10 +202,7 @@ async def step(session: PlaywrightSession) -> str:
     return (await session.view()).state.title
 
 
-async def test_a_step_is_four_round_trips(
-    browser: PlaywrightBrowser, made: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rest, "_FRESH_S", HANGS_S)
+async def test_a_step_is_four_round_trips(browser: PlaywrightBrowser, made: list[str]) -> None:
     async with on(browser, clicked("document.title = 'x'")) as session:
         await session.view()
         made.clear()
@@ -203,10 +210,7 @@ async def test_a_step_is_four_round_trips(
     assert made == ["Runtime.evaluate", "the click", "Runtime.evaluate", "Page.captureScreenshot"]
 
 
-async def test_a_step_to_another_document_is_six_round_trips(
-    browser: PlaywrightBrowser, made: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rest, "_FRESH_S", HANGS_S)
+async def test_a_step_to_another_document_is_six_round_trips(browser: PlaywrightBrowser, made: list[str]) -> None:
     async with on(browser, clicked("location = '/next'")) as session:
         await session.view()
         made.clear()
@@ -230,9 +234,8 @@ async def test_a_page_in_the_background_does_not_hold_its_opener_up(browser: Pla
         assert (await opener.state()).title == "t"
 
 
-async def test_a_scroll_is_over_when_the_page_shows_it(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Frames come late on a busy machine; here they are waited for.
-    monkeypatch.setattr(evaluation, "_SCRIPT", _PATIENT)
+@pytest.mark.usefixtures("patient")
+async def test_a_scroll_is_over_when_the_page_shows_it(browser: PlaywrightBrowser) -> None:
     lines = "<div style='height:5000px'></div>"
     seen = list[str]()
     async with on(browser, lines, quiet_s=0.0) as session:
