@@ -18,6 +18,7 @@ from bus.jetstream import JetStreamBus
 from bus.server import address_of, is_served
 from bus.subjects import Subjects
 from ops.config.loading import load_config
+from ops.processes.guard import guard_command
 from ops.processes.local_roles import local_roles
 from ops.processes.role_process import millrace_command, millrace_environment
 from ops.run.folder import RunFolder
@@ -137,7 +138,8 @@ class Reader:
         environment = {**millrace_environment(), "BROWSER": "true"}  # what --open would start
         with anyio.fail_after(_LONGEST_S):
             if _goes_on(words):
-                code, output = await self._follow(argv, cwd, environment, partial(self._is_at_work, words[0], name, cwd))
+                patient = tuple(guard_command(argv, grace_s=HANGS_S))  # a role's own would kill what a full machine ends late
+                code, output = await self._follow(patient, cwd, environment, partial(self._is_at_work, words[0], name, cwd))
                 return "" if code in (_DONE, _CTRL_C) else f"exit {code}: {output}"
             done = await anyio.run_process(argv, check=False, cwd=cwd, env=environment)
             fine = done.returncode in ((_DONE, _NOT_YET) if words[0] == "audit" else (_DONE,))
