@@ -10,6 +10,7 @@ from ops.drills.faults import FaultKind
 from ops.drills.report import Report
 from ops.drills.settings import DrillSettings
 from ops.processes.role_process import millrace_command
+from tests.deadlines import HANGS_S
 from tests.support.bus.abandoned_sockets import abandoned_sockets
 
 pytestmark = [
@@ -34,6 +35,7 @@ async def test_a_run_on_one_server_keeps_its_promises_under_every_kind_of_fault(
         seed=3,
         fault_interval_s=1.5,
         limit_s=1200.0,
+        settle_s=HANGS_S,
         overrides=["env_config.server_size=4"],
     )
 
@@ -54,6 +56,7 @@ async def test_a_drill_that_time_ends_is_as_whole_as_any(tmp_path: Path) -> None
         fault_interval_s=1.0,
         kinds=(FaultKind.AGE, FaultKind.CLOCK, FaultKind.KILL),
         limit_s=1200.0,
+        settle_s=HANGS_S,
         overrides=["env_config.server_size=4", "env_config.train_tasks_rollout_size=10", "feeder_config.max_concurrent=30"],
     )
 
@@ -68,7 +71,14 @@ async def test_a_drill_that_time_ends_is_as_whole_as_any(tmp_path: Path) -> None
 async def test_a_run_on_three_servers_keeps_its_promises_when_leaders_are_killed(tmp_path: Path) -> None:
     kinds = (FaultKind.KILL_LEADER, FaultKind.KILL)
     settings = DrillSettings(
-        folder=tmp_path / "run", num_episodes=100, num_servers=3, seed=4, fault_interval_s=4.0, kinds=kinds, limit_s=1200.0
+        folder=tmp_path / "run",
+        num_episodes=100,
+        num_servers=3,
+        seed=4,
+        fault_interval_s=4.0,
+        kinds=kinds,
+        limit_s=1200.0,
+        settle_s=HANGS_S,
     )
 
     report = await drilled(settings)

@@ -58,7 +58,8 @@ def _opened(server: VllmServer, *, key: str = KEY, **settings: Any) -> AbstractA
         "base_url": server.base_url,
         "openai_api_key_env_var": "TEST_KEY",
         "model": MODEL,
-        "patience_s": 10.0,
+        "timeout_s": HANGS_S,
+        "patience_s": HANGS_S,
     }
     return open_endpoints(OpenAIConfig(**known | settings), {"TEST_KEY": key})
 
@@ -142,6 +143,8 @@ async def test_the_rubric_judge_judges_with_it(server: VllmServer, tmp_path: Pat
             model=MODEL,
             temperature=1.0,
             max_completion_tokens=1024,
+            timeout_s=HANGS_S,
+            patience_s=HANGS_S,
             max_answers=16,  # of an untrained model, one in a few is cut off
             prices={MODEL: Price(input=1.0, output=2.0)},
         ),

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from browser_workers.browser import Opening
+from browser_workers.chromium import page_stability
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.page_errors import MOST, MOST_SAID
 from browser_workers.chromium.session import PlaywrightSession
@@ -14,6 +15,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
+from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
@@ -42,7 +44,10 @@ async def on(browser: PlaywrightBrowser, script: str, clicked: str = "") -> Asyn
         yield session
 
 
-async def test_errors_of_every_kind_are_told_without_what_addresses_ask_for(browser: PlaywrightBrowser) -> None:
+async def test_errors_of_every_kind_are_told_without_what_addresses_ask_for(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_stability, "_TRAFFIC_CAP_S", HANGS_S)
     script = (
         "console.error('no', 3); console.warn('no matter');"
         "setTimeout(() => { throw new TypeError('not a number') });"

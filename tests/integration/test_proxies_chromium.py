@@ -74,7 +74,9 @@ async def test_a_wrong_password_is_told_and_the_next_episode_takes_another(kind:
         scripted_proxy(kind, site.port, user="mine", password="right") as bad,
         scripted_proxy(kind, site.port) as good,
         PlaywrightBrowser(
-            configured(tmp_path, bad.url_with("wrong"), good.url), EnvConfig(), network=staged.network
+            configured(tmp_path, bad.url_with("wrong"), good.url, proxy_cooldown_s=86_000.0),
+            EnvConfig(),
+            network=staged.network,
         ) as browser,
     ):
         opening = Opening(url="http://site.example/", quiet_s=0.0)

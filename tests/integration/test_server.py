@@ -90,7 +90,7 @@ async def restarting(folder: Path) -> AsyncIterator[tuple[Restarting, JetStreamB
     server = Restarting(folder)
     try:
         address = await server.start()
-        async with connect(address, SUBJECTS, CONFIG, name="test") as bus:
+        async with connect(address, SUBJECTS, replace(CONFIG, request_timeout_s=HANGS_S), name="test") as bus:
             await create_topology(bus, streams(SUBJECTS, CONFIG), QUEUES)
             yield server, bus
     finally:

@@ -63,7 +63,7 @@ class Row:
     """Episodes that ended as failures, with the reason."""
     rewarded_failures: int
     orphans: int
-    """Sessions that run one lease after the last episode's end."""
+    """Sessions that run `swept_s` after the last episode's end."""
     oldest_s: float
     """The longest that any session ran: below its lease."""
     seconds: float
@@ -120,7 +120,8 @@ class Killer:
         return any(beat.worker == name and beat.at > since and beat.state in ("waiting", "working") for beat in beats)
 
 
-async def drill(part: Part, provider: ScriptedProvider, folder: Path) -> Row:
+async def drill(part: Part, provider: ScriptedProvider, folder: Path, *, swept_s: float = LEASE_S) -> Row:
+    """`swept_s`: how long sessions that nobody holds may run after the last episode's end."""
     began = time.monotonic()
     if part.browsers == "Chromium":
         ensure_demo_task_file(RunFolder(folder).tasks / "train.jsonl", num_tasks=part.episodes)
@@ -130,7 +131,7 @@ async def drill(part: Part, provider: ScriptedProvider, folder: Path) -> Row:
         killer = Killer(run, part, random.Random(0))
         async with background(killer.keep):
             await run.play(_LIMIT_S)
-        with anyio.move_on_after(LEASE_S):
+        with anyio.move_on_after(swept_s):
             await provider.until(lambda provider: not provider.running)
         ledger = await read_ledger(run.bus, run.subjects)
         found = check(ledger, feed=Feed.of(run.config))
