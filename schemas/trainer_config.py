@@ -45,16 +45,17 @@ class TrainerConfig:
     """Parts of the policy that stay as they are: `vision`, the screenshot encoder, and `projector`, which connects it to the
     language model. They have no optimizer state, and are published unchanged."""
     guard_batches: int = 3
-    """Batches in a row, each far worse than the best so far, after which training returns to the last good version; 0: never.
-    Online only."""
+    """Batches in a row, each far worse than the best of the last 100 that were not, after which training returns to the last
+    good version; 0: never. Online only."""
     guard_parse_rate: float = 0.5
     """A batch is far worse when its parse rate is below this share of the best batch's."""
     guard_success: float = 0.25
     """The same of success."""
     guard_lr_factor: float = 0.5
-    """The learning rate is multiplied by this at every return."""
+    """The learning rate is multiplied by this at every return, until 100 batches since the last one were not far worse."""
     guard_max_returns: int = 2
-    """Returns in one run, after which the next collapse stops it."""
+    """Returns, after which the next collapse stops the run. Once 100 batches since the last one were not far worse, they are
+    counted anew."""
 
     def __post_init__(self) -> None:
         for name in ("max_mismatch_k3", "max_mismatch_far"):

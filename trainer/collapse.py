@@ -1,6 +1,6 @@
-"""The guard against collapse: whether a batch is far worse than what was reached before, and which version was good. Pure.
+"""The guard against collapse: whether a batch is far worse than what was reached of late, and which version was good. Pure.
 
-A version is good when a batch that was mostly played by it, or by later ones, was not far worse than the best batch so far.
+A version is good when a batch that was mostly played by it, or by later ones, was not far worse than the best of late.
 What the guard remembers stands in `TrainerState`, so a trainer that was killed decides as one that was not.
 """
 
@@ -15,24 +15,37 @@ from schemas.trainer_config import TrainerConfig
 from trainer.episodes.consumption import Sampled
 from trainer.scores import score
 
+_LATE = 100
+"""Batches that were not far worse: what lies further back counts no more, neither the best batch nor a return."""
+
 
 class GuardMemory(msgspec.Struct, frozen=True, kw_only=True):
     """What the guard knows when a version has been trained."""
 
-    best_parse_rate: float = 0.0
-    best_success: float = 0.0
-    """Of one batch, so far."""
+    recent: tuple[tuple[float, float], ...] = ()
+    """Parse rate and success of the latest batches that were not far worse."""
     num_suspect: int = 0
     """Batches in a row, up to now, that were far worse."""
     good: int = 0
     """The version to return to."""
     candidate: int = 0
     """Good as soon as a batch that was played by it is not far worse."""
+    num_healthy: int = 0
+    """Batches since the last return that were not far worse."""
     num_returns: int = 0
+    """Without so many of those between them that they are forgotten."""
     rate_factor: float = 1.0
     """Of the learning rate."""
     discarded: tuple[tuple[int, int], ...] = ()
     """First and last of the versions that were returned from: what they played is not trained on."""
+
+    @property
+    def best_parse_rate(self) -> float:
+        return max((parse_rate for parse_rate, _ in self.recent), default=0.0)
+
+    @property
+    def best_success(self) -> float:
+        return max((success for _, success in self.recent), default=0.0)
 
     @property
     def needed(self) -> frozenset[int]:
@@ -86,11 +99,15 @@ class CollapseGuard:
         if self._far_worse(memory, health):
             return msgspec.structs.replace(memory, num_suspect=memory.num_suspect + 1)
         vindicated = health.played >= memory.candidate
+        success = health.num_successes / health.num_scored if health.num_scored else 0.0
+        forgiven = memory.num_healthy + 1 >= _LATE
         return msgspec.structs.replace(
             memory,
-            best_parse_rate=max(memory.best_parse_rate, health.num_parsed / health.num_steps),
-            best_success=max(memory.best_success, health.num_successes / health.num_scored if health.num_scored else 0.0),
+            recent=(*memory.recent, (health.num_parsed / health.num_steps, success))[-_LATE:],
             num_suspect=0,
+            num_healthy=memory.num_healthy + 1,
+            num_returns=0 if forgiven else memory.num_returns,
+            rate_factor=1.0 if forgiven else memory.rate_factor,
             good=version if health.played >= version else memory.candidate if vindicated else memory.good,
             candidate=version if vindicated else memory.candidate,
         )
@@ -106,6 +123,7 @@ class CollapseGuard:
         return msgspec.structs.replace(
             memory,
             num_suspect=0,
+            num_healthy=0,
             good=version + 1,
             candidate=version + 1,
             num_returns=memory.num_returns + 1,

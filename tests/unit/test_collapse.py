@@ -75,12 +75,30 @@ def test_what_a_return_leaves_behind() -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(memory), type=GuardMemory) == memory
 
 
+def test_a_run_is_compared_with_what_it_was_of_late() -> None:
+    early = after([health(90, 80), *[health(90, 25)] * 99])
+    assert GUARD.collapsed(after([health(90, 2)] * 2, memory=early))
+    later = after([health(90, 25)], memory=early)
+    assert not GUARD.collapsed(after([health(90, 2)] * 2, memory=later)), "within chance of a quarter of 0.25"
+
+
+def test_what_goes_well_for_long_takes_a_return_back() -> None:
+    returned = GUARD.returned(after([health(90), health(9), health(9)]), 2)
+    well = after([health(90)] * 50 + [health(9)] + [health(90)] * 49, memory=returned)
+    assert (GUARD.may_return(well), well.rate_factor) == (False, 0.5)
+    well = after([health(90)], memory=well)
+    assert (GUARD.may_return(well), well.rate_factor) == (True, 1.0)
+    again = GUARD.returned(well, 103)
+    assert (GUARD.may_return(again), again.rate_factor) == (False, 0.5)
+    assert not GUARD.may_return(after([health(90)] * 99, memory=again)), "counted anew behind every return"
+
+
 OFFLINE, OFF = CollapseGuard(CONFIG, online=False), CollapseGuard(TrainerConfig(guard_batches=0), online=True)
 
 
 @pytest.mark.parametrize("guard", [OFFLINE, OFF])
 def test_a_guard_that_is_off_says_nothing(guard: CollapseGuard) -> None:
-    memory = GuardMemory(best_parse_rate=1.0, num_suspect=9)
+    memory = GuardMemory(recent=((1.0, 1.0),), num_suspect=9)
     assert guard.judge(memory, health(0), 3) == memory
     assert not guard.collapsed(memory)
 
