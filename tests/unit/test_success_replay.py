@@ -2,12 +2,15 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from msgspec import structs
 
 from bus.memory import MemoryBus
+from schemas.bus_config import BusConfig
 from schemas.objective_config import ObjectiveConfig
 from tests.support.training.learning_world import Recorder, play_random, train
 from tests.support.training.trainer_world import SUBJECTS, judge, member_task
@@ -15,6 +18,7 @@ from tests.unit.test_groups import member, names
 from tests.unit.test_policy_gradient import KEEPS_UNCHANGED, episodes
 from trainer.episodes.groups import Group, Member, intend
 from trainer.episodes.success_replay import SuccessReplay
+from trainer.versions.checkpoints import read_trainer_state
 
 GRPO = ObjectiveConfig(adv_estimator="grpo", loss_type="clipped", group_size=2, dynamic_sampling="drop", success_replay=2)
 
@@ -73,3 +77,24 @@ async def test_a_run_learns_from_it_again_after_a_restart_too(tmp_path: Path, st
     again = [item for item in recorder.items if item.sample.ref.episode.endswith("m0")]
     assert len(again) == 2 * len({item.sample.ref for item in again}), "in both iterations"
     assert all((item.targets.advantages > 0).all() for item in again)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("sampling", ["drop", "off"])
+async def test_a_success_whose_steps_have_aged_out_is_no_measure_of_others(
+    tmp_path: Path, sampling: Literal["drop", "off"]
+) -> None:
+    now = [1e9]
+    bus, recorder, draw = MemoryBus(SUBJECTS, BusConfig(), clock=lambda: now[0]), Recorder(), random.Random(0)
+    for index, reward in enumerate((1.0, 0.0, 0.0, 0.0)):
+        now[0] += (BusConfig().episodes_max_age_s + 1.0) * (index == 2)
+        await judge(bus, await play_random(bus, member_task(0, index), draw, version=index // 2), reward)
+        if index % 2:
+            objective = replace(GRPO, dynamic_sampling=sampling)
+            await train(bus, tmp_path, recorder, objective, num_iterations=1 + index // 2, batch=2, algorithm=KEEPS_UNCHANGED)
+    first, second = (json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines())
+    assert (first["episodes"], second["members_replayed"]) == (2, 0)
+    assert (second["groups"], second["groups_dropped"]) == (1, sampling == "drop"), "its rewards are all equal"
+    assert episodes(recorder) == {"t0-m0", "t0-m1"}, "nothing is learnt from failures alone"
+    kept = [read_trainer_state(folder).successes for folder in sorted((tmp_path / "checkpoints").glob("v*"))]
+    assert [[one.episode for one in successes] for successes in kept] == [[solved(0, 0).episode], []]

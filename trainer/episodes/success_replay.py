@@ -1,6 +1,6 @@
 """Success replay: a group of which nobody succeeded is given an earlier success of its task (ARPO). Pure.
 
-What it gives is a function of the judgements in their order, and stands in checkpoints.
+What it gives is a function of the judgements in their order, less what it was told to forget, and stands in checkpoints.
 """
 
 from collections import OrderedDict
@@ -29,19 +29,25 @@ class SuccessReplay:
 
     def completed(self, groups: Sequence[Group]) -> list[Group]:
         """The groups, those without a success with the one of their task behind their members. Then theirs are kept."""
-        found = [self._with_success(group) for group in groups]
+        found = [self._completed(group) for group in groups]
         for group in groups:
             for member in group.members:
                 if member.success and not member.greedy:
                     self._keep(member)
         return found
 
-    def _with_success(self, group: Group) -> Group:
-        sampled = [member for member in group.members if not member.greedy]
-        earlier = self._by_task.get(group.members[0].task)
-        if earlier is None or any(member.success for member in sampled):
-            return group
-        return Group((*group.members, structs.replace(earlier, replayed=True)))
+    def earlier(self, group: Group) -> Member | None:
+        """What the group would be given."""
+        if any(member.success and not member.greedy for member in group.members):
+            return None
+        return self._by_task.get(group.members[0].task)
+
+    def forget(self, success: Member) -> None:
+        del self._by_task[success.task]
+
+    def _completed(self, group: Group) -> Group:
+        earlier = self.earlier(group)
+        return Group((*group.members, structs.replace(earlier, replayed=True))) if earlier is not None else group
 
     def _keep(self, member: Member) -> None:
         self._by_task[member.task] = member

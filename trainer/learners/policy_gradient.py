@@ -78,6 +78,7 @@ class PolicyGradient:
         if ends_pass:
             self._complete += self._groups.close()
         complete, self._complete = self._complete, []
+        await self._forget_spent(complete)
         intended = intend(
             self._successes.completed(complete),
             self._objective,
@@ -94,6 +95,17 @@ class PolicyGradient:
         self._episodes = episodes_of(intended.groups, steps)
         metrics = _metrics(intended, self._episodes, steps, version)
         return metrics | {"groups": float(len(complete)), "groups_carried_members": float(len(waiting))}
+
+    async def _forget_spent(self, groups: Sequence[Group]) -> None:
+        """Of the successes that these groups would be given, those without a step that can be trained on, as when all have
+        aged out: they would only make failures worth less."""
+        for group in groups:
+            earlier = self._successes.earlier(group)
+            if earlier is None:
+                continue
+            self._steps[earlier.episode] = await self._steps_of(earlier)
+            if not self._steps[earlier.episode].usable:
+                self._successes.forget(earlier)
 
     async def _steps_of(self, member: Member) -> EpisodeSteps:
         """As fetched when its judgement arrived, or, carried over through a restart, now."""
