@@ -36,7 +36,9 @@ def engine_settings(config: Config) -> EngineSettings:
         raise ConfigurationError(
             f"{file} trains in fp16, and policies would answer in another precision: write policy_config.dtype: float16"
         )
-    return EngineSettings(deepspeed, config.algorithm_config, config.trainer_config, config.objective_config)
+    return EngineSettings(
+        deepspeed, config.algorithm_config, config.trainer_config, config.objective_config, config.bus_config.run
+    )
 
 
 async def _settings_here(config: Config) -> EngineSettings:

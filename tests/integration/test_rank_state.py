@@ -3,7 +3,10 @@
 import json
 import os
 import resource
+import signal
 import sys
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,12 +18,13 @@ from schemas.errors import TrainerError
 from schemas.objective_config import ObjectiveConfig
 from tests.support.agents import tiny_models
 from tests.support.training.lora_runs import samples_of
-from tests.support.training.rank_processes import run_ranks
+from tests.support.training.rank_processes import ended_ranks, run_ranks
 from tests.support.training.trainer_world import narrow, settings
+from trainer.engine import folders
 from trainer.engine.held_state import Stretch, open_saved
 from trainer.engine.ranks import Ranks
 from trainer.engine.settings import EngineSettings
-from trainer.engine.training_engine import dismiss_ranks, follow, open_engine
+from trainer.engine.training_engine import TrainEngine, dismiss_ranks, follow, open_engine
 from trainer.imitation import cloning_items
 from trainer.model.layers import gathered_layers, trained_parameters, without_values
 from trainer.model.loading import load_model
@@ -160,8 +164,6 @@ def test_a_rank_without_room_is_told_of_and_leaves_nobody_waiting(tmp_path: Path
 
 def on_its_own_disk(base: Path, work: Path) -> None:
     """Rank 1 sees nothing that rank 0 has, or writes."""
-    from trainer.engine import folders
-
     if os.environ["RANK"] != "0":
         os.environ["LOCAL_RANK"] = "0"
         folders._sees = lambda *_: False
@@ -186,3 +188,38 @@ def test_nodes_need_not_share_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     output = run_ranks(_PROGRAM.format("on_its_own_disk"), base, tmp_path / "out")
     assert "FILES optimizer-rank00000.safetensors optimizer-rank00001.safetensors state.msgpack\n" in output
     assert not list((tmp_path / "copies").iterdir()), "copies go when the engine is closed"
+
+
+def lost_on_its_own_disk(base: Path, how: Path) -> None:
+    """Rank 1 has its copy when it ends."""
+    if os.environ["RANK"] == "0":
+        tempfile.tempdir = str(base)
+        with suppress(RuntimeError), open_engine(base, settings=settings(3)) as engine:
+            engine.train(cloning_items(samples_of(base, 5)))
+        return
+
+    def end(self: TrainEngine) -> None:
+        assert list(Path(tempfile.gettempdir()).rglob("model.safetensors"))
+        if how.name == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise RuntimeError("no room")
+
+    os.environ["LOCAL_RANK"] = "0"
+    folders._sees = lambda *_: False
+    TrainEngine.follow = end  # type: ignore[method-assign]
+    follow(settings=settings(3))
+
+
+@pytest.mark.parametrize(("how", "code"), [("killed", -signal.SIGKILL), ("failed", 1)])
+def test_a_rank_that_does_not_end_in_order_leaves_no_copy_behind_its_next(
+    how: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tiny_models.build(tmp_path / "model", seed=1)
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setenv("TMPDIR", str(copies))
+    _, ended = ended_ranks(_PROGRAM.format("lost_on_its_own_disk"), base, Path(how))
+    assert ended.code == code, ended.output
+    assert bool(list(copies.iterdir())) == (how == "killed")
+    run_ranks(_PROGRAM.format("on_its_own_disk"), base, tmp_path / "out")
+    assert not list(copies.iterdir())

@@ -2,7 +2,8 @@
 what was written.
 
 Where all nodes see them under the same path nothing travels. What does goes from rank to rank, a piece at a time; each node
-keeps one copy, for as long as the engine is open.
+keeps one copy, for as long as the engine is open. One that was left by ranks which were killed goes when the run's next ranks
+begin there.
 """
 
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from schemas.errors import TrainerError
+from schemas.ids import RunName
 from trainer.engine.ranks import Ranks
 
 _PIECE_BYTES = 16 * 2**20
@@ -31,14 +33,14 @@ _decoder = msgspec.msgpack.Decoder(list[_File])
 class Folders:
     """Of one engine, on every rank. Every method but `close` is called on all ranks at once, with rank 0's paths."""
 
-    def __init__(self, ranks: Ranks) -> None:
+    def __init__(self, ranks: Ranks, run: RunName) -> None:
         self._ranks = ranks
-        self._is_first_here = int(os.environ.get("LOCAL_RANK", "0")) == 0
-        name = f"millrace-ranks-{os.getuid()}-{os.environ.get('MASTER_PORT', os.getpid())}"
-        self._copies = Path(tempfile.gettempdir()) / name
+        self._copies_for_node = ranks.rank > 0 and os.environ.get("LOCAL_RANK", "0") == "0"
+        self._copies = Path(tempfile.gettempdir()) / f"millrace-ranks-{os.getuid()}-{run}"
+        self.close()
 
     def close(self) -> None:
-        if self._is_first_here:
+        if self._copies_for_node:
             shutil.rmtree(self._copies, ignore_errors=True)
 
     def here(self, folder: Path) -> Path:
@@ -51,7 +53,7 @@ class Folders:
             with ExitStack() as stack:
                 read = stack.enter_context((folder / file.path).open("rb")) if self._ranks.rank == 0 else None
                 written = None
-                if self._ranks.rank and self._is_first_here:
+                if self._copies_for_node:
                     (mine / file.path).parent.mkdir(parents=True, exist_ok=True)
                     written = stack.enter_context((mine / file.path).open("wb"))
                 for _ in range(0, file.num_bytes, _PIECE_BYTES):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from schemas.algorithm_config import AlgorithmConfig
+from schemas.ids import RunName
 from schemas.objective_config import ObjectiveConfig
 from schemas.trainer_config import TrainerConfig
 from trainer.engine.deepspeed_config import DeepSpeedConfig
@@ -14,3 +15,4 @@ class EngineSettings:
     algorithm: AlgorithmConfig
     trainer: TrainerConfig
     objective: ObjectiveConfig = ObjectiveConfig()
+    run: RunName = RunName("millrace")

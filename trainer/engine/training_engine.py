@@ -8,7 +8,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def open_engine(
     ranks = Ranks()
     command = OpenCommand(str(folder), str(resume or ""), str(base or folder), num_updates)
     with ranks.command([encode(command)] * ranks.size):
-        engine = _load(command, ranks, settings, while_loading)
+        engine = _load(command, ranks, Folders(ranks, settings.run), settings, while_loading)
     try:
         yield engine
     finally:
@@ -80,21 +80,24 @@ def follow(*, settings: EngineSettings, while_loading: WhileLoading = nullcontex
     """The whole life of a rank other than 0: opens what rank 0 opens, as often as it does, until it is dismissed."""
     while True:
         ranks = Ranks()  # rank 0 makes its group anew for every engine, which takes all ranks
-        with ranks.command() as received:
-            command = decode(received)
-            if not isinstance(command, OpenCommand):
-                return
-            engine = _load(command, ranks, settings, while_loading)
-        engine.follow()
-        engine.close()
-        del engine  # the next one needs its memory
+        with closing(Folders(ranks, settings.run)) as folders:
+            with ranks.command() as received:
+                command = decode(received)
+                if not isinstance(command, OpenCommand):
+                    return
+                engine = _load(command, ranks, folders, settings, while_loading)
+            engine.follow()
+            engine.close()
+            del engine  # the next one needs its memory
 
 
-def _load(command: OpenCommand, ranks: Ranks, settings: EngineSettings, while_loading: WhileLoading) -> "TrainEngine":
+def _load(
+    command: OpenCommand, ranks: Ranks, folders: Folders, settings: EngineSettings, while_loading: WhileLoading
+) -> "TrainEngine":
     forget_engines()
     with while_loading():
         ranks.sum(0)  # until all may load: in what DeepSpeed has them do together, NCCL waits for ten minutes at most
-        return TrainEngine(command, ranks=ranks, settings=settings)
+        return TrainEngine(command, ranks=ranks, folders=folders, settings=settings)
 
 
 def dismiss_ranks() -> None:
@@ -109,7 +112,7 @@ def dismiss_ranks() -> None:
 class TrainEngine:
     """Built by `open_engine` on every rank."""
 
-    def __init__(self, command: OpenCommand, *, ranks: Ranks, settings: EngineSettings) -> None:
+    def __init__(self, command: OpenCommand, *, ranks: Ranks, folders: Folders, settings: EngineSettings) -> None:
         self.rate_factor = 1.0
         """Of every learning rate. Only rank 0's counts."""
         threads = settings.trainer.torch_threads
@@ -118,7 +121,7 @@ class TrainEngine:
         self._ranks = ranks
         self._settings = settings
         self._algorithm = settings.algorithm
-        self._folders = Folders(ranks)
+        self._folders = folders
         self._models = Models(self._folders_here(command), ranks=ranks, settings=settings)
         cost = ModelCost.of(self.model.config)
         self._cost = cost if settings.trainer.trains_vision else replace(cost, screenshot_passes=1)
@@ -183,7 +186,6 @@ class TrainEngine:
 
     def close(self) -> None:
         """Lets the other ranks go, unless a command has failed here alone; on those, nothing is left to do."""
-        self._folders.close()
         if Ranks.under_way:
             return
         if self._ranks.rank == 0 and self._ranks.size > 1:
