@@ -7,9 +7,12 @@ begins the run, whatever stands before it.
 
 A server that lost power may have lost the stream's end, and gives its sequences to other records: what is stored later than
 all that was looked at comes in the place of what stood there, and its trainer announces again what is lost.
+
+Runs are long and announcements large, so those are kept that are still asked for: the newest, and what these go back to. Of
+the others it is known where they stand, and one can be read there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from bus.backlog import backlog
@@ -17,12 +20,15 @@ from bus.ports import Bus, Record
 from bus.skipping import skip
 from bus.subjects import Subjects
 from bus.trying import look
+from bus.weight_routes import Catalogue
 from schemas.errors import BusUnavailable, MessageCorrupt
 from schemas.ids import PolicyVersion
 from schemas.messages import Checkpoint
 
+NUM_NEWEST = 64
 
-def why_not(checkpoint: Checkpoint, known: Mapping[PolicyVersion, Checkpoint], newest: Checkpoint | None) -> str:
+
+def why_not(checkpoint: Checkpoint, known: Collection[PolicyVersion], newest: Checkpoint | None) -> str:
     """Why an announcement cannot be the version behind `newest`, for people; empty: it can. Pure.
 
     `known`: the versions before. With none before, as where they have aged out, any version begins.
@@ -55,7 +61,10 @@ def folder_of(uri: str) -> str:
 class Lineage:
     """Takes each record once, or again."""
 
+    num_newest: int = NUM_NEWEST
+    """Versions that are kept at least."""
     known: dict[PolicyVersion, Checkpoint] = field(default_factory=dict)
+    """Those that are kept, oldest first: version 0, up to twice as many, and what these were made of."""
     newest: Checkpoint | None = None
     seq: int = 0
     """Everything up to here was looked at."""
@@ -63,11 +72,12 @@ class Lineage:
     """When the latest of that was stored, in unix seconds."""
     replaced: tuple[Checkpoint, ...] = ()
     """What was announced as the newest version before `newest` was, oldest first."""
-    _seqs: dict[PolicyVersion, int] = field(default_factory=dict)
+    seqs: dict[PolicyVersion, int] = field(default_factory=dict)
+    """Of all versions, oldest first."""
 
     @property
     def newest_seq(self) -> int:
-        return self._seqs[self.newest.version] if self.newest is not None else 0
+        return self.seqs[self.newest.version] if self.newest is not None else 0
 
     def takes(self, record: Record) -> bool:
         """Whether a record of CHECKPOINTS, in the stream's order, is a version of the run."""
@@ -75,15 +85,15 @@ class Lineage:
         assert isinstance(checkpoint, Checkpoint)
         if record.seq <= self.seq:
             if record.time_s <= self.stored_at:
-                return self.known.get(checkpoint.version) == checkpoint
+                return self.seqs.get(checkpoint.version) == record.seq
             self.ends_at(record.seq - 1)
         self.seq, self.stored_at = record.seq, max(self.stored_at, record.time_s)
-        if checkpoint.version == 0 and self.newest is not None and PolicyVersion(0) not in self.known:
+        if checkpoint.version == 0 and self.newest is not None and PolicyVersion(0) not in self.seqs:
             skip(record.subject, self.newest_seq, f"version {self.newest.version} was announced before version 0")
-            self.known, self.newest = {}, None
+            self.known, self.seqs, self.newest = {}, {}, None
         again = self.newest if self.newest is not None and 0 < self.newest.version == checkpoint.version else None
-        known = self.known if again is None else {version: each for version, each in self.known.items() if each != again}
-        before = self.newest if again is None else known.get(PolicyVersion(again.version - 1))
+        known = self.seqs.keys() if again is None else self.seqs.keys() - {again.version}
+        before = self.newest if again is None else self.known.get(PolicyVersion(again.version - 1))
         if reason := why_not(checkpoint, known, before):
             skip(record.subject, record.seq, reason)
             return False
@@ -93,16 +103,54 @@ class Lineage:
             )
         self.replaced = (*self.replaced, again) if again is not None else ()
         self.known[checkpoint.version] = self.newest = checkpoint
-        self._seqs[checkpoint.version] = record.seq
+        self.seqs[checkpoint.version] = record.seq
+        if checkpoint.version % self.num_newest == 0:
+            self.known = _asked_for(self.known, self.num_newest)
         return True
 
     def ends_at(self, seq: int) -> None:
         """Forgets what stood behind the end of the stream."""
         if seq >= self.seq:
             return
-        self.known = {version: each for version, each in self.known.items() if self._seqs[version] <= seq}
-        self.newest = self.known[max(self.known)] if self.known else None
+        self.seqs = {version: each for version, each in self.seqs.items() if each <= seq}
+        self.known = {version: each for version, each in self.known.items() if version in self.seqs}
         self.seq, self.replaced = seq, ()
+        self.newest = self.known.get(max(self.seqs)) if self.seqs else None
+        if self.newest is None:
+            # More is lost than was kept: what is left has to be read anew.
+            self.known, self.seqs, self.seq = {}, {}, 0
+
+
+def _asked_for(known: dict[PolicyVersion, Checkpoint], num_newest: int) -> dict[PolicyVersion, Checkpoint]:
+    """The newest, version 0, what the newest are adapters of, and what announced the files first that they are made of."""
+    newest = [known[version] for version in sorted(known)[-num_newest:]]
+    kept = {PolicyVersion(0), *(each.version for each in newest), *(each.base for each in newest)}
+    files = Catalogue.of(known.values()).needed(newest)
+    for version, each in known.items():
+        brought = files.intersection(file.sha256 for file in each.policy_files)
+        if brought:
+            kept.add(version)
+            files -= brought
+    return {version: each for version, each in known.items() if version in kept}
+
+
+async def announced(lineage: Lineage, bus: Bus, subjects: Subjects, version: PolicyVersion) -> Checkpoint | None:
+    """One of the lineage's versions, however old. Raises `BusUnavailable` when it cannot be seen yet."""
+    if version in lineage.known or version not in lineage.seqs:
+        return lineage.known.get(version)
+    record = await bus.get(subjects.checkpoints, lineage.seqs[version])
+    if record is None:
+        raise BusUnavailable(f"version {version} on {subjects.checkpoints} cannot be seen yet")
+    return record.message if isinstance(record.message, Checkpoint) else None
+
+
+async def all_announced(bus: Bus, subjects: Subjects) -> list[Checkpoint]:
+    """Every version of the run, oldest first."""
+    lineage, found = Lineage(), dict[PolicyVersion, Checkpoint]()
+    async for record in backlog(bus, subjects.checkpoints, subjects.everything("checkpoint")):
+        if isinstance(record.message, Checkpoint) and lineage.takes(record):
+            found[record.message.version] = record.message
+    return [found[version] for version in lineage.seqs]
 
 
 async def confirmed(lineage: Lineage, bus: Bus, subjects: Subjects) -> Lineage:

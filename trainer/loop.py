@@ -115,8 +115,7 @@ class Trainer:
     async def run(self) -> None:
         self._status.state = "loading"
         newest = await self._announcements.begin(self._base, self._checkpoints)
-        before = [each for each in await self._announcements.all() if each.version < newest.version]
-        self._tracking.resume([*before, newest])
+        await self._tracking.resume(newest.version, self._announcements.find)
         while newest.version < self._feeder.num_iterations and not self._status.drain.requested:
             newest = await self._served(newest)
         if self._status.drain.requested:

@@ -13,7 +13,7 @@ from bus.lineage import Lineage
 from bus.ports import Bus, Record, StoredBytes
 from bus.subjects import Subjects
 from schemas.errors import MessageCorrupt
-from schemas.ids import EpisodeId, GroupId
+from schemas.ids import EpisodeId, GroupId, PolicyVersion
 from schemas.messages import (
     AnyMessage,
     Checkpoint,
@@ -118,18 +118,20 @@ async def read_ledger(bus: Bus, subjects: Subjects) -> Ledger:
     shards = [subjects.episodes(shard) for shard in range(subjects.num_shards)]
     streams = (subjects.checkpoints, subjects.judged, subjects.trajectories, *shards)
     ends = {stream: await bus.last_seq(stream) for stream in streams}
-    ledger, lineage, announced = Ledger(), Lineage(), list[Record]()
+    ledger, lineage = Ledger(), Lineage()
+    announced, taken = list[Record](), dict[PolicyVersion, Checkpoint]()
     for stream, end in ends.items():
         async for stored in _stored(bus, stream, end, ledger):
             if stream in shards:
                 link = _link(stored)
                 ledger.chains.setdefault(EpisodeId(stored.subject.split(".")[3]), []).append(link)
             elif (version := _version(subjects, stored)) is not None:
-                lineage.takes(version)
                 announced.append(version)
+                if lineage.takes(version) and isinstance(version.message, Checkpoint):
+                    taken[version.message.version] = version.message
             elif not _take_result(ledger, subjects, stored):
                 ledger.unsound.append(f"record {stored.seq} of {stream} is not what its subject says")
-    versions = list(lineage.known.values())
+    versions = [taken[version] for version in lineage.seqs]
     ledger.checkpoints.extend(versions)
     ledger.unsound.extend(
         f"record {record.seq} of {record.stream} is no version of the run"

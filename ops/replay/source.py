@@ -5,9 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bus.lineage import Lineage, catch_up
-from bus.ports import Bus
-from bus.subjects import Subjects
+from bus.lineage import all_announced
 from ops.archive.episodes import EpisodeSource
 from ops.archive.opening import open_source
 from ops.archive.stream_source import StreamSource
@@ -44,12 +42,7 @@ async def open_replay(path: Path) -> AsyncIterator[ReplaySource]:
                     episodes=opened.source,
                     config=config,
                     num_episodes=len(await bus.subjects(names.trajectories, names.everything("trajectory"))),
-                    checkpoints=await checkpoints(bus, names),
+                    checkpoints=await all_announced(bus, names),
                 )
             case source:
                 yield ReplaySource(episodes=source, config=config)
-
-
-async def checkpoints(bus: Bus, subjects: Subjects) -> list[Checkpoint]:
-    """Every announced version of a run, oldest first."""
-    return list((await catch_up(Lineage(), bus, subjects)).known.values())

@@ -10,6 +10,7 @@ Every phase goes on where it was when the same command is given again.
 import time
 from collections.abc import Callable, Sequence
 
+from bus.lineage import all_announced
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.archive.importer import Importer
@@ -22,7 +23,7 @@ from ops.replay.display import PHASES, ReplayDisplay
 from ops.replay.player import Pace, Played, play
 from ops.replay.request import ReplayRequest
 from ops.replay.result import OfflineResult
-from ops.replay.source import ReplaySource, checkpoints, open_replay
+from ops.replay.source import ReplaySource, open_replay
 from ops.run.alone import alone
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
@@ -104,7 +105,7 @@ class OfflineTraining:
                     display.phase = 1
                     await self._train(roles)
                     display.phase = len(PHASES)
-                versions = await checkpoints(bus, subjects)
+                versions = await all_announced(bus, subjects)
         return OfflineResult.of(
             versions,
             self._folder,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from anyio.to_thread import run_sync
 
+from bus.lineage import all_announced
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.console.terminal import Console
@@ -19,7 +20,6 @@ from ops.processes.local_roles import local_roles
 from ops.replay.display import ReplayDisplay
 from ops.replay.player import Played
 from ops.replay.result import OfflineResult
-from ops.replay.source import checkpoints
 from ops.run.base_models import starting_model
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
@@ -75,7 +75,7 @@ async def train_conversations(
                         roles.supervisor.start(spec)
                     await roles.finished(Role.TRAINER)
                     await roles.stop(Role.TRAINER)
-                versions = await checkpoints(bus, subjects)
+                versions = await all_announced(bus, subjects)
     outcome = OfflineResult.of(
         versions, folder, num_stored=plan.num_conversations, stored_version=-1, seconds=time.monotonic() - began
     )

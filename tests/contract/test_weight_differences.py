@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from bus.lineage import all_announced
 from bus.ports import Bus
 from bus.weight_routes import Catalogue
 from schemas.errors import BusUnavailable, CheckpointCorrupt, WeightsUnavailable
@@ -152,7 +153,7 @@ async def test_fifty_versions_are_whole_whoever_is_killed(disk: SimilarVersions,
     assert read(await late.folder(checkpoint)) == served(similar_files(49))
     assert most_stored <= 3 * _NUM_CHUNKS, "room for one version more than are kept"
     assert await disk.num_written() < 0.3 * 50 * _NUM_CHUNKS
-    needed = Catalogue.of(await disk.announcements.all()).needed([checkpoint])
+    needed = Catalogue.of(await all_announced(disk.bus, SUBJECTS)).needed([checkpoint])
     assert {path.name for path in (disk.root / ".differences").iterdir()} <= needed
 
 

@@ -12,8 +12,8 @@ import anyio
 import psutil
 import pytest
 
+from bus.lineage import all_announced
 from ops.processes.role_process import millrace_command, millrace_environment
-from ops.replay.source import checkpoints
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
 from ops.run.served import served
@@ -109,7 +109,7 @@ def results(path: Path) -> tuple[list[Checkpoint], list[Judgement]]:
         async with served(folder, config), join(folder, config, role="monitor", name="test") as bus:
             records = await bus.history(subjects.judged, subjects.judgements(None))
             judged = [record.message for record in records if isinstance(record.message, Judgement)]
-            return await checkpoints(bus, subjects), judged
+            return await all_announced(bus, subjects), judged
 
     return anyio.run(read)
 

@@ -15,8 +15,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
+from bus.lineage import all_announced
 from ops.processes.role_process import millrace_command, millrace_environment
-from ops.replay.source import checkpoints
 from ops.run.base_models import starting_model
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
@@ -167,7 +167,7 @@ def versions_of(path: Path) -> list[Checkpoint]:
         folder = RunFolder(path)
         config = folder.load()
         async with served(folder, config), join(folder, config, role="monitor", name="test") as bus:
-            return await checkpoints(bus, subjects_of(config))
+            return await all_announced(bus, subjects_of(config))
 
     return anyio.run(read)
 

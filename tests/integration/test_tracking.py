@@ -20,7 +20,7 @@ from ops.roles.shown_step import show_step
 from schemas.config import Config
 from schemas.ids import EpisodeId, PolicyVersion, RunName
 from schemas.log_config import LogConfig
-from schemas.messages import Judgement, Observation, Split, StepRequest, Task
+from schemas.messages import Checkpoint, Judgement, Observation, Split, StepRequest, Task
 from tests import builders
 from tests.builders import checkpoint
 from tests.deadlines import HANGS_S
@@ -58,11 +58,15 @@ async def batch(bus: MemoryBus) -> list[Judgement]:
 async def two_lives(folder: Path, bus: MemoryBus, backends: dict[str, OpenBackend]) -> None:
     """A trainer that died with version 3 written and not announced, and the one that came after it."""
     judgements = await batch(bus)
+
+    async def found(version: int) -> Checkpoint:
+        return checkpoint(version, loss=1.0 / version)
+
     for announced, versions in ((0, (1, 2, 3)), (2, (3, 4))):
         async with open_tracking(
             folder, bus=bus, subjects=SUBJECTS, log=_LOG, backends=backends, show_step=show_step
         ) as tracking:
-            tracking.resume([checkpoint(version, loss=1.0 / version) for version in range(1, announced + 1)])
+            await tracking.resume(announced, found)
             for version in versions:
                 loss = 9.0 if announced == 0 and version == 3 else 1.0 / version
                 await tracking.trained(version, {"loss": loss}, judgements)

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from agents.following import Following
-from bus.lineage import Lineage
+from bus.lineage import Lineage, all_announced
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.presence import Status
@@ -59,7 +59,7 @@ async def test_a_trainer_goes_on_behind_a_next_version_with_nothing_behind_it(tm
     forged = await forge(bus, first, "v000002-0badf00d")
     left_out = skipped.count
     newest = await train_until(3)
-    assert [each.version for each in await Announcements(bus, SUBJECTS).all()] == [0, 1, 2, 3]
+    assert [each.version for each in await all_announced(bus, SUBJECTS)] == [0, 1, 2, 3]
     assert (newest.version, newest.num_trajectories) == (3, 3 * BATCH), "each judgement is consumed once"
     second = await Announcements(bus, SUBJECTS).announced(PolicyVersion(2))
     assert second.uri != forged.uri
@@ -71,10 +71,10 @@ async def test_a_trainer_goes_on_behind_a_next_version_with_nothing_behind_it(tm
 async def test_what_was_written_and_is_gone_is_trained_again(tmp_path: Path) -> None:
     bus = await judged_bus(3 * BATCH)
     await train(bus, tmp_path, Recorder(), OBJECTIVE, num_iterations=2, batch=BATCH)
-    before = (await Announcements(bus, SUBJECTS).all())[-1]
+    before = (await all_announced(bus, SUBJECTS))[-1]
     folder_of(before.uri).rename(tmp_path / "lost")
     await train(bus, tmp_path, Recorder(), OBJECTIVE, num_iterations=2, batch=BATCH)
-    again = (await Announcements(bus, SUBJECTS).all())[-1]
+    again = (await all_announced(bus, SUBJECTS))[-1]
     assert (again.version, again.judged_seq) == (2, before.judged_seq)
     assert folder_of(again.uri).is_dir()
 
@@ -85,7 +85,7 @@ async def test_a_run_begins_behind_what_was_announced_before_it(tmp_path: Path, 
     forged = structs.replace(checkpoint(2**31 - 1), uri=uri)
     await bus.append(SUBJECTS.checkpoints, SUBJECTS.checkpoint(forged.version), forged)
     await train(bus, tmp_path, Recorder(), OBJECTIVE, num_iterations=1, batch=BATCH)
-    assert [each.version for each in await Announcements(bus, SUBJECTS).all()] == [0, 1]
+    assert [each.version for each in await all_announced(bus, SUBJECTS)] == [0, 1]
     following = Following(PolicyVersion(0))
     following.announced(1, forged, 0.0)
     following.failed(forged, CheckpointCorrupt("/etc"), 0.0, 0.0)

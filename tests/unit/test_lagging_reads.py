@@ -17,6 +17,7 @@ from bus.consumer.source import Source
 from bus.consumer.start import BEGINNING
 from bus.context import WorkerContext
 from bus.evidence import Evidence
+from bus.lineage import all_announced
 from bus.memory import MemoryBus
 from bus.ports import Expect, Record
 from bus.presence import Status
@@ -226,7 +227,7 @@ async def test_the_weights_of_a_version_that_is_not_shown_yet_stay_stored(tmp_pa
         folder = write(tmp_path / str(version), version_files(version))
         await announcements.announce(checkpoint_of(folder, version, version_files(version)))
     bus.lag(0)
-    announced = await announcements.all()
+    announced = await all_announced(bus, SUBJECTS)
     files = {file for checkpoint in announced for file in checkpoint.policy_files}
     assert [checkpoint.version for checkpoint in announced] == [1, 2]
     assert await stored_files(bus, SUBJECTS) == {file.sha256 for file in files if file.num_bytes}

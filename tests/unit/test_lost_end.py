@@ -12,7 +12,7 @@ from agents.following import Following
 from bus.backlog import backlog
 from bus.consumer.position import DurablePlace
 from bus.consumer.start import BEGINNING
-from bus.lineage import Lineage, catch_up
+from bus.lineage import Lineage, all_announced, catch_up
 from bus.memory import MemoryBus
 from bus.ports import Record
 from bus.retry import Backoff
@@ -190,8 +190,8 @@ async def test_a_trainer_that_resumed_announces_also_what_was_announced_before_i
     assert await resumed.begin(tmp_path, tmp_path / "versions") == first
     world.lose(behind=0)
     await resumed.announce(structs.replace(checkpoint(2), uri=folder.with_name("second").as_uri()))
-    assert [each.version for each in await resumed.all()] == [0, 1, 2]
-    assert (await resumed.all())[:2] == [base, first]
+    assert [each.version for each in await all_announced(world.bus, SUBJECTS)] == [0, 1, 2]
+    assert (await all_announced(world.bus, SUBJECTS))[:2] == [base, first]
 
 
 async def test_a_trainer_goes_on_from_what_the_server_still_has(tmp_path: Path) -> None:

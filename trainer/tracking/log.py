@@ -3,7 +3,7 @@
 Invariant: nothing here stops training. A disk that is full or a bus that is away costs metrics, and is said once.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import structlog
 
 from bus.ports import Bus
 from bus.subjects import Subjects
+from schemas.ids import PolicyVersion
 from schemas.log_config import LogConfig
 from schemas.messages import Checkpoint, Judgement
 from trainer.tracking import Row
@@ -48,10 +49,9 @@ class Tracking:
         self._show_step = show_step
         self._failing: set[str] = set()
 
-    def resume(self, announced: Sequence[Checkpoint]) -> None:
-        """Makes the lines those of the announced versions: what a trainer that died wrote too much or too little of."""
-        by_version = {int(checkpoint.version): checkpoint for checkpoint in announced}
-        newest = max(by_version, default=0)
+    async def resume(self, newest: int, announced: Callable[[PolicyVersion], Awaitable[Checkpoint | None]]) -> None:
+        """Makes the lines those of the versions that were `announced`: what a trainer that died wrote too much or too little
+        of."""
         try:
             moved = self._metrics.resume(newest)
             for follower in self._followers:
@@ -59,8 +59,8 @@ class Tracking:
         except OSError as error:
             self._failed("resume", error)
         for version in self._metrics.missing(newest):
-            if version in by_version:
-                self._append(Row(version, by_version[version].metrics))
+            if (checkpoint := await announced(PolicyVersion(version))) is not None:
+                self._append(Row(version, checkpoint.metrics))
 
     async def trained(self, version: int, metrics: Mapping[str, float], batch: Sequence[Judgement]) -> None:
         """A version was announced: writes its metrics and, when it is time, shows some episodes of its `batch`."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio.to_thread
 import structlog
 
-from bus.lineage import Lineage, confirmed
+from bus.lineage import NUM_NEWEST, Lineage, announced, confirmed
 from bus.ports import Bus, Expect
 from bus.skipping import skip
 from bus.subjects import Subjects
@@ -28,9 +28,9 @@ class Announcements:
 
     def __init__(self, bus: Bus, subjects: Subjects, publisher: WeightPublisher | None = None) -> None:
         """`publisher`: where policies get weights over the bus, every version is on it when it is announced."""
-        self._known = Lineage()
+        self._known = Lineage(NUM_NEWEST if publisher is None else max(NUM_NEWEST, publisher.num_kept))
         self._own: dict[PolicyVersion, Checkpoint] = {}
-        """What this trainer went on from, and what it announced since."""
+        """What this trainer went on from, and what it announced since, as far as that is kept."""
         self._hollow: list[Checkpoint] = []
         """Announcements that this trainer found nothing behind, whatever it has written there since."""
         self._bus = bus
@@ -75,16 +75,20 @@ class Announcements:
     async def newest(self) -> Checkpoint | None:
         return (await self._lineage()).newest
 
-    async def all(self) -> list[Checkpoint]:
-        """Every announced version, oldest first."""
-        return list((await self._lineage()).known.values())
+    async def find(self, version: PolicyVersion) -> Checkpoint | None:
+        """None: it was never announced."""
+
+        async def look() -> Checkpoint | None:
+            return await announced(await self._lineage(), self._bus, self._subjects, version)
+
+        return await until_available(look)
 
     async def announced(self, version: PolicyVersion) -> Checkpoint:
         """Raises `CheckpointCorrupt` when the version was never announced."""
-        known = (await self._lineage()).known
-        if version not in known:
+        found = await self.find(version)
+        if found is None:
             raise CheckpointCorrupt(f"version {version} of run {self._subjects.run} was never announced: begin a new run")
-        return known[version]
+        return found
 
     async def announce_base(self, base: Path, root: Path | None = None) -> Checkpoint:
         """Announces the model that the run starts from as version 0; `root`: where the versions behind it will stand."""
@@ -115,7 +119,7 @@ class Announcements:
             kept = [checkpoint, *await self._before(checkpoint.version)]
             bases = await self._bases(kept)
             if {base.version for base in bases} == {each.base for each in kept if each.base is not None}:
-                await self._publisher.keep([*kept, *bases], [*await self.all(), checkpoint])
+                await self._publisher.keep([*kept, *bases], [*(await self._lineage()).known.values(), checkpoint])
             else:
                 # A replica that lags does not show it: whose files it has is not known, so none are removed.
                 _log.warning("weights_not_removed", version=checkpoint.version, reason="its base is not to be seen")
@@ -123,11 +127,14 @@ class Announcements:
 
     async def _announce_what_is_lost(self) -> None:
         """A server that lost power may have lost what was announced last, and behind a gap nobody takes the next version."""
-        if not self._own:
+        lineage, names = await self._lineage(), self._subjects
+        gone = self._own.keys() - lineage.seqs.keys()
+        self._own = {version: each for version, each in self._own.items() if version in gone or version in lineage.known}
+        if not gone:
             return
-        names = self._subjects
         standing = await until_available(partial(self._bus.subjects, names.checkpoints, names.everything("checkpoint")))
-        for version, lost in sorted(self._own.items()):
+        for version in sorted(gone):
+            lost = self._own[version]
             if names.checkpoint(version) not in standing:
                 _log.warning("version_announced_again", version=version, reason="the server has lost its announcement")
                 if not why_hollow(lost):
@@ -190,7 +197,7 @@ class Announcements:
 
     async def _earlier(self, version: PolicyVersion) -> list[Checkpoint]:
         """The versions before one, oldest first."""
-        return [each for each in await self.all() if each.version < version]
+        return [each for each in (await self._lineage()).known.values() if each.version < version]
 
     async def _before(self, version: PolicyVersion) -> list[Checkpoint]:
         """The other versions that are kept on the bus."""

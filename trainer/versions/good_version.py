@@ -2,13 +2,12 @@
 
 import shutil
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
 import msgspec
 
-from bus.lineage import Lineage, confirmed
+from bus.lineage import Lineage, announced, confirmed
 from bus.ports import Bus
 from bus.subjects import Subjects
 from schemas.errors import CheckpointCorrupt
@@ -47,8 +46,11 @@ class GoodVersion:
     @classmethod
     async def read(cls, bus: Bus, subjects: Subjects, version: int) -> "GoodVersion":
         """Raises `CheckpointCorrupt` when its record or its files are gone."""
-        lineage = await until_available(partial(confirmed, Lineage(), bus, subjects))
-        checkpoint = lineage.known.get(PolicyVersion(version))
+
+        async def look() -> Checkpoint | None:
+            return await announced(await confirmed(Lineage(), bus, subjects), bus, subjects, PolicyVersion(version))
+
+        checkpoint = await until_available(look)
         if checkpoint is None:
             raise CheckpointCorrupt(f"version {version}, the last good one, is no longer announced: begin a new run")
         folder = folder_of(checkpoint.uri)
