@@ -49,7 +49,11 @@ class SimilarVersions(TrainerDisk):
         return checkpoint_of(write(self.folder(version), files), version, files)
 
     async def announce(self, version: int, *, base: int | None = None) -> Checkpoint:
-        announced = await self.announcements.announce(self.written(version))
+        return await self.announce_files(version, similar_files(version))
+
+    async def announce_files(self, version: int, files: dict[str, bytes]) -> Checkpoint:
+        folder = write(folder_of(self.root, version, files), files)
+        announced = await self.announcements.announce(checkpoint_of(folder, version, files))
         return msgspec.structs.replace(announced, uri="file:///elsewhere/v")
 
     async def killed_while_sending(self, version: int) -> None:
@@ -166,6 +170,16 @@ async def test_where_what_they_begin_with_is_lost_the_newest_is_sent_whole(
         await sources(backend.other, cache).folder(second)
     assert (await disk.announcements.begin(disk.root, disk.root)).version == 2
     assert read(await sources(backend.other, cache).folder(second)) == served(similar_files(2))
+
+
+async def test_weights_that_were_announced_and_removed_long_ago_come_again(
+    disk: SimilarVersions, backend: Backend, cache: Path
+) -> None:
+    """As where training returns to a good version."""
+    for version in range(36):
+        await disk.announce(version)
+    again = await disk.announce_files(36, similar_files(1))
+    assert read(await sources(backend.other, cache).folder(again)) == served(similar_files(1))
 
 
 async def test_a_damaged_base_is_found_out_and_the_file_made_anew(

@@ -41,7 +41,10 @@ def pairs_of(
     bases = {file.path: file for file in before.policy_files}
     for file in checkpoint.policy_files:
         base = bases.get(file.path)
-        if base is None or base.sha256 == file.sha256 or not file.path.endswith(_SUFFIX) or file.num_bytes < _LEAST_BYTES:
+        if base is None or not file.path.endswith(_SUFFIX) or file.num_bytes < _LEAST_BYTES:
+            continue
+        # No difference leads to what was announced before: that version's own route may be gone.
+        if file.sha256 in catalogue.files:
             continue
         chain = catalogue.chain(base.sha256)
         room = int(_SHARE_IN_A_ROW * file.num_bytes) - sum(difference.file.num_bytes for difference in chain)
