@@ -2,7 +2,8 @@
 
 So nobody waits for the lease of a process that was killed and restarted; leases are for machines that are gone. Two things
 keep a worker that is alive from losing its work to this: its lock on the file, which the system takes away with the process
-alone, and the leases themselves: what its predecessor did not renew in time has another owner by now, and is left to him.
+alone, and the leases themselves: a delivery that its predecessor did not renew in time has another owner by now, whatever else
+it took and renewed since, and is left to him.
 """
 
 import os
@@ -32,25 +33,28 @@ class Held:
 
 
 class Holdings:
-    """Use `open_holdings`. A line for each delivery that was taken, `+`, or settled, `-`; the file's time is that of the
-    latest sign of life. Written to the system, not to the disk: it has to outlive the process and not the machine."""
+    """Use `open_holdings`. A line for each delivery that was taken or renewed, `+`, with the time that its lease counts from,
+    or settled, `-`. Written to the system, not to the disk: it has to outlive the process and not the machine."""
 
-    def __init__(self, file: int | None) -> None:
+    def __init__(self, file: int | None, clock: Callable[[], float]) -> None:
+        self.clock = clock
         self._file = file
-        self._held: dict[str, Held] = {}
+        self._held: dict[Held, float] = {}
         self._num_lines = 0
 
-    def took(self, held: Held) -> None:
-        self._held[held.reply] = held
-        self._note(f"+{held.ack_wait_s:g} {held.reply}\n")
+    def took(self, held: Held, at_s: float) -> None:
+        """`at_s`: the time by `clock` that its lease counts from."""
+        self._held[held] = at_s
+        self._note(_taken(held, at_s))
+
+    def renewed(self, held: Held, at_s: float) -> None:
+        """Its lease counts from `at_s` on, unless it was settled meanwhile."""
+        if held in self._held:
+            self.took(held, at_s)
 
     def settled(self, held: Held) -> None:
-        if self._held.pop(held.reply, None) is not None:
-            self._note(f"-{held.ack_wait_s:g} {held.reply}\n")
-
-    def renewed(self) -> None:
-        if self._file is not None:
-            os.utime(self._file)
+        if self._held.pop(held, None) is not None:
+            self._note(f"-{held.reply}\n")
 
     def leave(self, path: Path) -> None:
         """Nothing is to be found by whoever comes next, unless something is held still."""
@@ -64,7 +68,7 @@ class Holdings:
         self._num_lines += 1
         try:
             if self._num_lines > _LINES_PER_HELD * len(self._held) + _LINES:
-                self._num_lines, line = len(self._held), "".join(f"+{h.ack_wait_s:g} {h.reply}\n" for h in self._held.values())
+                self._num_lines, line = len(self._held), "".join(_taken(*each) for each in self._held.items())
                 os.ftruncate(self._file, 0)
             os.write(self._file, line.encode())
         except OSError as error:
@@ -74,7 +78,7 @@ class Holdings:
 
 def nowhere() -> Holdings:
     """For those who are not started again under their name."""
-    return Holdings(None)
+    return Holdings(None, time.time)
 
 
 @contextmanager
@@ -89,10 +93,10 @@ def open_holdings(path: Path, clock: Callable[[], float] = time.time) -> Iterato
         if not _is_own(file, path):
             yield nowhere(), ()
             return
-        silent_s = clock() - os.fstat(file).st_mtime
-        left = [held for held in _unsettled(path) if silent_s < held.ack_wait_s]
+        now = clock()
+        left = [held for held, at_s in _unsettled(path) if 0 <= now - at_s < held.ack_wait_s]
         os.ftruncate(file, 0)
-        yield (own := Holdings(file)), left
+        yield (own := Holdings(file, clock)), left
         own.leave(path)
     finally:
         os.close(file)
@@ -108,13 +112,18 @@ def _is_own(file: int, path: Path) -> bool:
     return False
 
 
-def _unsettled(path: Path) -> list[Held]:
-    """The last line may have been cut off by a kill: then it names nothing that the server knows."""
-    found: dict[str, Held] = {}
+def _taken(held: Held, at_s: float) -> str:
+    return f"+{at_s:.3f} {held.ack_wait_s:g} {held.reply}\n"
+
+
+def _unsettled(path: Path) -> list[tuple[Held, float]]:
+    """Each with the time that its lease counts from. A kill may have cut off the last line: it names nothing then that the
+    server knows."""
+    found: dict[str, tuple[Held, float]] = {}
     for line in path.read_text(errors="replace").splitlines():
-        ack_wait_s, _, reply = line[1:].partition(" ")
-        if line.startswith("-"):
-            found.pop(reply, None)
-        elif line.startswith("+") and reply:
-            found[reply] = Held(reply, float(ack_wait_s))
+        match line[:1], line[1:].split(" "):
+            case "-", [reply]:
+                found.pop(reply, None)
+            case "+", [at_s, ack_wait_s, reply] if reply:
+                found[reply] = Held(reply, float(ack_wait_s)), float(at_s)
     return list(found.values())

@@ -74,7 +74,7 @@ class JetStreamDelivery:
         self._message = message
         self._holdings = holdings
         self._held = Held(message.reply, queue.ack_wait_s)
-        holdings.took(self._held)
+        holdings.took(self._held, holdings.clock())
         self.queue = queue
         self.seq = meta.seq
         self.num_delivered = meta.num_delivered
@@ -121,8 +121,9 @@ class JetStreamDelivery:
         self._back(self)
 
     async def in_progress(self) -> None:
-        await self._send(b"+WPI")
-        self._holdings.renewed()
+        at_s = self._holdings.clock()
+        if await self._send(b"+WPI"):
+            self._holdings.renewed(self._held, at_s)
 
     async def term(self, reason: str) -> None:
         await self._settle(b"+TERM " + visible(reason, 200).encode())

@@ -62,10 +62,10 @@ async def test_what_needs_a_lock_says_where_there_is_none(use: Callable[[Path], 
 @pytest.mark.usefixtures("no_locks")
 async def test_a_worker_notes_nothing_there_and_gives_nothing_back(tmp_path: Path) -> None:
     file = tmp_path / "browser-1"
-    file.write_text("+60 $JS.ACK.a\n")
+    file.write_text("+0 60 $JS.ACK.a\n")
     with open_holdings(file) as (own, left):
-        own.took(Held("$JS.ACK.b", 60.0))
-    assert (list(left), file.read_text()) == ([], "+60 $JS.ACK.a\n")
+        own.took(Held("$JS.ACK.b", 60.0), 0.0)
+    assert (list(left), file.read_text()) == ([], "+0 60 $JS.ACK.a\n")
 
 
 async def test_a_lock_is_one_process_s_until_the_file_is_closed(tmp_path: Path) -> None:
