@@ -265,7 +265,8 @@ async def test_a_browser_that_ends_while_it_is_tried_is_no_crash(tmp_path: Path)
         kill(process)
         with anyio.fail_after(HANGS_S):
             await ended.wait()
-            assert not await _reaches_gates(running, f"http://127.0.0.1:{port}")
+            with pytest.raises(BrowserLost):
+                await _reaches_gates(running, f"http://127.0.0.1:{port}")
 
 
 def test_where_a_browsers_socket_is() -> None:

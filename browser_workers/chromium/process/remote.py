@@ -4,6 +4,7 @@ Invariants: the browser and what others do in it are left alone, unless it is a 
 end with the connection. The token goes to the configured host, and nowhere else.
 """
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit, urlunsplit
@@ -22,14 +23,16 @@ from browser_workers.network.addresses import is_loopback
 from browser_workers.network.gate import Gate
 from browser_workers.network.rules import Rules
 from browser_workers.providers.provider import Place
+from bus.background import companion_group
 from bus.retry import Backoff
 from bus.trying import Tries
-from schemas.errors import BrowserLost, ConfigurationError
+from schemas.errors import BrowserError, BrowserLost, ConfigurationError
 
 _log = structlog.get_logger()
 _REACHED_AGAIN = Backoff(0.1, 2.0)
-_ATTEMPT_S = 10.0
-_PROBE_S = 15.0
+_ATTEMPT_S = 10
+"""For the first; the next have twice as long each."""
+_CLOSE_S = 15.0
 _VERSION_PATH = "json/version"
 _NO_PROXIES = (
     "browser_config.proxies and browser_config.proxies_file have no effect on the browser at {}, which is on another machine: "
@@ -52,7 +55,7 @@ async def remote_chromium(place: Place, *, has_proxies: bool, timeout_s: float) 
         try:
             with anyio.fail_after(timeout_s):
                 playwright = await driver.start()
-                running = await _connect(driver, playwright, place)
+                running = await _connect(driver, playwright, place, timeout_s)
                 # What is in a session's default context has no proxy of its own.
                 running.is_session = place.is_session
                 running.reaches_gates = not place.is_session and await _reaches_gates(running, place.url)
@@ -60,7 +63,7 @@ async def remote_chromium(place: Place, *, has_proxies: bool, timeout_s: float) 
                     raise ConfigurationError(_NO_PROXIES.format(where))
         except TimeoutError as error:
             raise BrowserLost(f"the browser at {where} could not be reached within {timeout_s:g} s") from error
-        except (PlaywrightError, OSError) as error:
+        except (PlaywrightError, BrowserError, OSError) as error:
             raise BrowserLost(f"the browser at {where} could not be used: {_without_query(error, place.url)}") from error
         _log.info("browser_connected", product=running.browser.version, address=where, gate=running.reaches_gates)
         yield running
@@ -77,37 +80,38 @@ def socket_address(url: str, announced: str) -> str:
     return urlunsplit((_SECURE[parts.scheme], parts.netloc, prefix + path.path, path.query or parts.query, ""))
 
 
-async def _connect(driver: Driver, playwright: Playwright, place: Place) -> Chromium:
+async def _connect(driver: Driver, playwright: Playwright, place: Place, timeout_s: float) -> Chromium:
     """Tries until it succeeds or is cancelled: a browser that was restarted takes a while."""
-    async for _ in Tries(_REACHED_AGAIN):
+    async for number in Tries(_REACHED_AGAIN):
+        attempt_s = min(_ATTEMPT_S * 2**number, timeout_s)
         try:
-            with anyio.fail_after(_ATTEMPT_S):
-                return await watched(driver, await _attempt(playwright, place))
+            with anyio.fail_after(attempt_s):
+                return await watched(driver, await _attempt(playwright, place, attempt_s))
         except (PlaywrightError, TimeoutError, msgspec.DecodeError) as error:
             _log.warning("browser_not_reached", address=place.shown, error=_without_query(error, place.url))
     raise AssertionError("the rounds never end")
 
 
-async def _attempt(playwright: Playwright, place: Place) -> Browser:
+async def _attempt(playwright: Playwright, place: Place, timeout_s: float) -> Browser:
     headers = {"Authorization": f"Bearer {place.token}"} if place.token else {}
     address = place.url
     if urlsplit(address).scheme in _SECURE:
-        address = socket_address(address, await _announced(playwright, address, headers))
+        address = socket_address(address, await _announced(playwright, address, headers, timeout_s))
     # What is there already is not this worker's: no defaults for it.
-    browser = await playwright.chromium.connect_over_cdp(address, headers=headers, no_defaults=True, timeout=_ATTEMPT_S * 1000)
+    browser = await playwright.chromium.connect_over_cdp(address, headers=headers, no_defaults=True, timeout=timeout_s * 1000)
     for context in browser.contexts if not place.is_session else ():
         # Without a listener the driver would answer other people's dialogs.
         listen(context, "dialog", _leave_alone)
     return browser
 
 
-async def _announced(playwright: Playwright, url: str, headers: dict[str, str]) -> str:
+async def _announced(playwright: Playwright, url: str, headers: dict[str, str], timeout_s: float) -> str:
     parts = urlsplit(url)
     asked = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{_VERSION_PATH}", parts.query, ""))
     requests = await playwright.request.new_context(extra_http_headers=headers)
     try:
         # A redirect would take the token elsewhere.
-        response = await requests.get(asked, max_redirects=0, timeout=_ATTEMPT_S * 1000)
+        response = await requests.get(asked, max_redirects=0, timeout=timeout_s * 1000)
         return msgspec.json.decode(await response.body(), type=_Version).address
     finally:
         await requests.dispose()
@@ -117,27 +121,27 @@ def _leave_alone(_: Dialog) -> None: ...
 
 
 async def _reaches_gates(running: Chromium, url: str) -> bool:
-    """Whether the browser is on this machine, as its address says: behind a tunnel, it is not."""
+    """Whether the browser is on this machine, as its address says: behind a tunnel, it is not.
+
+    Takes as long as it takes until that is known. Raises `PageFailed`, `BrowserLost` or `OSError` where it will not be.
+    """
     if not is_loopback(urlsplit(url).hostname or ""):
         return False
     gate = Gate(Rules())
-    # Nothing may leave the group but as itself: a browser that ends now is noticed by its own event.
-    async with anyio.create_task_group() as group:
-        with suppress(OSError, PlaywrightError):
-            await group.start(gate.serve)
-            await _probe(running.browser, gate)
-        gate.close()
+    async with companion_group() as group:
+        await group.start(gate.serve)
+        probe = _probe(running.browser, gate)
+        await running.call("whether it reaches this machine", probe, timeout_s=math.inf, until_crash=True)
     return gate.signed_in
 
 
 async def _probe(browser: Browser, gate: Gate) -> None:
     context = await browser.new_context(proxy={"server": gate.proxy})
     try:
-        with anyio.move_on_after(_PROBE_S):
-            page = await context.new_page()
-            await sign_in(page, await context.new_cdp_session(page), gate)
+        page = await context.new_page()
+        await sign_in(page, await context.new_cdp_session(page), gate)
     finally:
-        with anyio.move_on_after(_PROBE_S, shield=True), suppress(PlaywrightError):
+        with anyio.move_on_after(_CLOSE_S, shield=True), suppress(PlaywrightError):
             await context.close()
 
 
