@@ -97,6 +97,9 @@ class MemoryBus:
             else:
                 feed.put(Record(stored.stream, subject, stored.seq, message, stored.time_s, data))
 
+    async def is_up_within(self, timeout_s: float) -> bool:
+        return True
+
     async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
         await anyio.lowlevel.checkpoint()
         return self.store(stream, subject, encode(message), expect=expect)

@@ -187,6 +187,10 @@ class Lease(Protocol):
 class Bus(Protocol):
     """One connection. Every method has a deadline and raises `BusUnavailable` when it passes."""
 
+    async def is_up_within(self, timeout_s: float) -> bool:
+        """Waits for the connection, no longer than so many seconds."""
+        ...
+
     async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
         """Stores one record and returns its sequence. It ends in one of three ways: stored, refused, or unknown.
 

@@ -10,10 +10,12 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 import structlog
 
+from bus.background import background
 from bus.consumer.start import Start, TailStart, tail_start
 from bus.ports import Bus, Expect, Record
 from bus.retry import Backoff
@@ -30,8 +32,9 @@ _WRITE_EVERY_S = 1.0
 _WRITE_EVERY = 200
 """Records after which the place is written, however little time has passed."""
 _CLOSING_S = 2.0
+"""What the last write waits for a connection. Over one it has what every operation has."""
 _LOOKED_AGAIN = Backoff(0.1, 1.0)
-"""What is read may come from a replica that lags."""
+"""What is read may come from a replica that lags, and a connection may come and go."""
 
 
 @dataclass
@@ -139,12 +142,18 @@ class DurablePlace:
         return record, record.seq if record is not None else 0
 
     async def close(self) -> None:
-        """Writes the last place; what is not written comes again."""
-        with anyio.move_on_after(_CLOSING_S, shield=True):
-            try:
-                await self.write()
-            except BusError as error:
-                _log.warning("position_unwritten", durable=self.name, reason=str(error))
+        """Writes the last place, if there is a connection; what is not written comes again."""
+        with anyio.CancelScope(shield=True) as closing:
+            async with background(partial(self._give_up, closing)):
+                try:
+                    await self.write()
+                except BusError as error:
+                    _log.warning("position_unwritten", durable=self.name, reason=str(error))
+
+    async def _give_up(self, closing: anyio.CancelScope) -> None:
+        async for _ in Tries(_LOOKED_AGAIN):
+            if not await self.bus.is_up_within(_CLOSING_S):
+                closing.cancel()
 
     @property
     def _subject(self) -> str:

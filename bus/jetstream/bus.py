@@ -65,6 +65,9 @@ class JetStreamBus:
         self._reader = Reader(link, self._streams, self._limits)
         self._appender = Appender(link, self._reader, self._streams, self._limits)
 
+    async def is_up_within(self, timeout_s: float) -> bool:
+        return await self._link.is_up_within(timeout_s)
+
     async def append(self, stream: str, subject: str, message: AnyMessage, *, expect: Expect | None = None) -> int:
         return await self._appender.append_bytes(stream, subject, encode(message), expect)
 
