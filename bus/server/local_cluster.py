@@ -23,7 +23,7 @@ from bus.jetstream.api import Response, ask
 from bus.jetstream.link import open_link
 from bus.server.accounts import access_of
 from bus.server.keys import KeyRing, write_private
-from bus.server.ports import free_ports
+from bus.server.ports import held_ports
 from bus.server.process import start, stop, wait_ready
 from bus.server.text import LOOPBACK, ClusterLink, ServerSettings, TlsFiles, server_text
 from bus.server_binary import ServerBinary, find_binary
@@ -130,29 +130,31 @@ async def local_cluster(
         ConfigurationError: a server cannot be started.
     """
     binary = await find_binary()
-    cluster = _written(folder, tuple(runs), num_servers, tls, binary)
-    try:
-        for server in cluster.servers:
-            await server.launch()
-        async with anyio.create_task_group() as group:
+    with held_ports(3 * num_servers) as ports:
+        cluster = _written(folder, tuple(runs), ports, tls, binary)
+        try:
             for server in cluster.servers:
-                group.start_soon(server.wait_ready)
-        yield cluster
-    finally:
-        with anyio.CancelScope(shield=True):
+                await server.launch()
             async with anyio.create_task_group() as group:
                 for server in cluster.servers:
-                    group.start_soon(server.stop)
+                    group.start_soon(server.wait_ready)
+            yield cluster
+        finally:
+            with anyio.CancelScope(shield=True):
+                async with anyio.create_task_group() as group:
+                    for server in cluster.servers:
+                        group.start_soon(server.stop)
 
 
-def _written(folder: Path, runs: tuple[BusConfig, ...], num_servers: int, tls: bool, binary: ServerBinary) -> LocalCluster:
+def _written(
+    folder: Path, runs: tuple[BusConfig, ...], held: tuple[int, ...], tls: bool, binary: ServerBinary
+) -> LocalCluster:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     keys = KeyRing(folder / "keys")
     for run in runs:
         keys.make(run.run)
     accounts, system, password = [access_of(run, keys) for run in runs], keys.system_public_key(), secrets.token_urlsafe(32)
-    drawn = iter(free_ports(3 * num_servers))
-    ports = list(zip(drawn, drawn, drawn, strict=True))
+    ports = list(zip(held[::3], held[1::3], held[2::3], strict=True))
     ca_file = folder / "ca.pem" if tls else None
     servers = list[ClusterServer]()
     for number, (client, route, monitor) in enumerate(ports):

@@ -2,6 +2,8 @@
 
 import random
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from bus.server.text import LOOPBACK
@@ -26,27 +28,49 @@ def free_ports(num_ports: int, address: str = LOOPBACK) -> tuple[int, ...]:
     One of those would do until it is listened on, and again while a server that was killed is away: any client on the machine
     may be given it meanwhile. Another program may still be quicker to listen on one: `bus.server.embedded` then draws again.
     """
-    drawn = set[int]()
-    while len(drawn) < num_ports:
-        drawn.add(_draw(address))
-    return tuple(drawn)
+    with held_ports(num_ports, address) as drawn:
+        return drawn
 
 
-def free_port(address: str = LOOPBACK) -> int:
-    """One alone: those of one server are drawn together."""
-    return free_ports(1, address)[0]
+@contextmanager
+def held_ports(num_ports: int, address: str = LOOPBACK) -> Iterator[tuple[int, ...]]:
+    """Such ports that nobody else draws while the context is open: who is told of one listens there late, and again.
+
+    Whoever listens has to set SO_REUSEADDR, as servers do.
+    """
+    with ExitStack() as stack:
+        held = [stack.enter_context(_bound(address)) for _ in range(num_ports)]
+        for each in held:
+            # Not before it is bound: two that held one port would not notice.
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        yield tuple(each.getsockname()[1] for each in held)
 
 
-def _draw(address: str) -> int:
+@contextmanager
+def held_port(address: str = LOOPBACK) -> Iterator[int]:
+    """One alone."""
+    with held_ports(1, address) as (port,):
+        yield port
+
+
+def _bound(address: str) -> socket.socket:
     first_ephemeral = _first_ephemeral()
     if first_ephemeral > _FIRST:
         draw = random.SystemRandom()
         for _ in range(_TRIES):
-            if is_free(port := draw.randrange(_FIRST, first_ephemeral), address):
-                return port
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
+            with suppress(OSError):
+                return _bind(address, draw.randrange(_FIRST, first_ephemeral))
+    return _bind(address, 0)
+
+
+def _bind(address: str, port: int) -> socket.socket:
+    bound = socket.socket()
+    try:
+        bound.bind((address, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 def _first_ephemeral() -> int:

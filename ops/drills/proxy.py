@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import cast
 
-from bus.server.ports import free_port
+from bus.server.ports import held_port
 
 _LOOPBACK = "127.0.0.1"
 
@@ -65,12 +65,13 @@ class _Pipe(asyncio.Protocol):
 
 
 class TcpProxy:
-    """Listens on a loopback port of its own; had from `tcp_proxy`."""
+    """Listens on loopback; had from `tcp_proxy`."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, at: int) -> None:
+        """`at`: its own port."""
         self._host = host
         self._port = port
-        self.port = 0
+        self.port = at
         self.is_silent = False
         self.is_deaf = False
         """Set: what the server is told reaches it, and what it answers is lost."""
@@ -79,8 +80,7 @@ class TcpProxy:
         self._listening: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Accepts connections, always on the same port: one that no client is given while this listens to nobody."""
-        self.port = self.port or free_port()
+        """Accepts connections, always on the same port."""
         self._listening = await asyncio.get_running_loop().create_server(self.accept, _LOOPBACK, self.port)
 
     async def refuse(self) -> None:
@@ -140,9 +140,10 @@ class TcpProxy:
 @asynccontextmanager
 async def tcp_proxy(port: int, *, host: str = _LOOPBACK) -> AsyncIterator[TcpProxy]:
     """Passes connections on to `host:port` while the context is open."""
-    proxy = TcpProxy(host, port)
-    await proxy.listen()
-    try:
-        yield proxy
-    finally:
-        await proxy.close()
+    with held_port() as own:
+        proxy = TcpProxy(host, port, at=own)
+        await proxy.listen()
+        try:
+            yield proxy
+        finally:
+            await proxy.close()

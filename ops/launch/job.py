@@ -21,7 +21,7 @@ import structlog
 
 from bus.background import background
 from bus.ports import Bus
-from bus.server.ports import free_port
+from bus.server.ports import held_port
 from bus.subjects import Subjects
 from ops.config.loading import load_config
 from ops.launch.job_membership import JobMembership
@@ -104,13 +104,13 @@ class JobNodeLoop:
     async def _lead(self) -> int | None:
         """One generation. None: another node was lost in it."""
         await self._membership.until(lambda: all(self._state(name) is JobState.READY for name in self._others))
-        generation, port = self._membership.newest_generation + 1, free_port(self._interface.address)
-        place = self._place(self._interface.address, port)
-        async with local_ranks(self._command, place, (DRAIN_SIGNAL,)) as ranks:
-            address = f"{self._interface.address}:{port}"
-            await self._membership.say(state=JobState.RUNNING, generation=generation, address=address)
-            _log.info("job_begins", generation=generation, ranks=place.num_ranks)
-            code = await _first(ranks.ended, lambda: self._lost(generation))
+        generation = self._membership.newest_generation + 1
+        with held_port(self._interface.address) as port:
+            place = self._place(self._interface.address, port)
+            async with local_ranks(self._command, place, (DRAIN_SIGNAL,)) as ranks:
+                await self._membership.say(state=JobState.RUNNING, generation=generation, address=f"{place.address}:{port}")
+                _log.info("job_begins", generation=generation, ranks=place.num_ranks)
+                code = await _first(ranks.ended, lambda: self._lost(generation))
         if code is None and ranks.told_to_leave:
             code = 0
         if code is not None and (code == EXIT_RESTART or not isinstance(Restarts().after_exit(code, 0.0)[1], Restart)):

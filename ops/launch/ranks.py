@@ -19,7 +19,7 @@ from anyio.abc import Process
 
 from bus.background import background
 from bus.child_process import start_process
-from bus.server.ports import free_port
+from bus.server.ports import held_port
 from ops.processes.restarts import EXIT_RESTART
 from ops.processes.role_process import exit_code
 from ops.processes.service import DRAIN_SIGNAL
@@ -126,9 +126,10 @@ async def local_ranks(command: Sequence[str], place: Place, heeded: Sequence[sig
 
 async def run_ranks(command: Sequence[str], num_ranks: int) -> int:
     """All ranks of a job on this node alone. Returns the exit code."""
-    place = Place(num_local=num_ranks, port=free_port(), num_ranks=num_ranks)
-    async with local_ranks(command, place, (DRAIN_SIGNAL, signal.SIGTERM, signal.SIGINT)) as ranks:
-        return await ranks.ended()
+    with held_port() as port:
+        place = Place(num_local=num_ranks, port=port, num_ranks=num_ranks)
+        async with local_ranks(command, place, (DRAIN_SIGNAL, signal.SIGTERM, signal.SIGINT)) as ranks:
+            return await ranks.ended()
 
 
 async def _end(ranks: Sequence[Process]) -> None:

@@ -4,6 +4,7 @@ import math
 import re
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from playwright.async_api import Browser, Page, expect
 from bus import chain
 from bus.memory import MemoryBus
 from bus.ports import Record
-from bus.server.ports import free_port
+from bus.server.ports import held_port
 from bus.server_time import ServerClock
 from ops.monitor.alerts.alert import Alert, Condition, Key, Severity
 from ops.monitor.state import MonitorState
@@ -243,9 +244,9 @@ async def test_alerts_say_what_to_do_and_workers_are_listed(world: World) -> Non
 
 
 async def test_old_news_is_said_and_the_page_comes_back_by_itself(world: World) -> None:
-    port = free_port()
     one = await world.admit("t1")
-    async with opened(world.browser, "about:blank") as page:
+    async with opened(world.browser, "about:blank") as page, AsyncExitStack() as stack:
+        port = stack.enter_context(held_port())
         await page.clock.install()
         async with serving_live(world.watch, world.bus, port=port) as url:
             await page.goto(url)

@@ -2,6 +2,7 @@
 
 import re
 import socket
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from anyio.abc import TaskGroup
 from bus.jetstream import JetStreamBus, connect
 from bus.ports import Expect
 from bus.server.cluster_files import ClusterPlan, server_folder, write_cluster
-from bus.server.ports import free_ports
+from bus.server.ports import held_ports
 from bus.subjects import Subjects
 from ops.launch.node import main
 from ops.launch.node_file import administered
@@ -34,9 +35,14 @@ RUN = RunName("mine")
 SUBJECTS = Subjects(RUN)
 
 
-async def written(folder: Path) -> Path:
-    """A cluster of one server, and the node file that places it."""
-    client, monitor = free_ports(2)
+@pytest.fixture
+def ports() -> Iterator[tuple[int, ...]]:
+    with held_ports(3) as ports:
+        yield ports
+
+
+async def written(folder: Path, client: int, monitor: int) -> Path:
+    """A cluster of one server on these ports, and the node file that places it."""
     plan = ClusterPlan(hosts=("cpu-1",), runs=(BusConfig(run=RUN),), client_port=client, monitor_port=monitor)
     await write_cluster(folder / "cluster", plan)
     content = {
@@ -75,9 +81,8 @@ async def streams(file: Path) -> bool:
     return (await anyio.run_process(command, check=False)).returncode == 0
 
 
-def other_machine(server: Path) -> None:
+def other_machine(server: Path, port: int) -> None:
     """What it has kept is served from elsewhere: here, from another port."""
-    (port,) = free_ports(1)
     text = re.sub(r'(?<=^listen: "0.0.0.0:)\d+', str(port), (server / "nats.conf").read_text(), flags=re.MULTILINE)
     (server / "nats.conf").write_text(text)
 
@@ -93,8 +98,11 @@ def checkpoint(version: int) -> Checkpoint:
     )
 
 
-async def test_workers_find_a_server_by_its_file_and_follow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = await written(tmp_path)
+async def test_workers_find_a_server_by_its_file_and_follow_it(
+    tmp_path: Path, ports: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, monitor, moved = ports
+    file = await written(tmp_path, client, monitor)
     config, folder = administered(file, tmp_path / "cluster", ()), RunFolder(tmp_path / "run")
     monkeypatch.setattr(socket, "gethostname", lambda: "127.0.0.1")
     with pytest.raises(BusUnavailable, match="no server has said"):
@@ -109,7 +117,7 @@ async def test_workers_find_a_server_by_its_file_and_follow_it(tmp_path: Path, m
         async with connect(address, SUBJECTS, replace(config.bus_config, request_timeout_s=HANGS_S), name="trainer") as bus:
             assert await append(bus, 0) == 1
             await started.end()
-            other_machine(server_folder(tmp_path / "cluster", "cpu-1"))
+            other_machine(server_folder(tmp_path / "cluster", "cpu-1"), moved)
             certificates, away = tmp_path / "cluster/ca.pem", tmp_path / "away.pem"
             certificates.rename(away)
             with structlog.testing.capture_logs() as logs:

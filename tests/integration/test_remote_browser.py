@@ -18,7 +18,7 @@ from browser_workers.chromium.process.remote import _reaches_gates, socket_addre
 from browser_workers.network.gate import Gate
 from browser_workers.providers.provider import Place
 from browser_workers.site import Documents
-from bus.server.ports import free_port
+from bus.server.ports import held_port
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.errors import BrowserLost
@@ -59,8 +59,10 @@ async def play(browser: PlaywrightBrowser) -> None:
 
 
 async def test_killed_in_mid_episode_and_back_on_the_same_port(tmp_path: Path) -> None:
-    port = free_port()
-    async with chromium(tmp_path / "one", port) as (process, _), PlaywrightBrowser(config(port), EnvConfig()) as browser:
+    async with AsyncExitStack() as stack:
+        port = stack.enter_context(held_port())
+        process, _ = await stack.enter_async_context(chromium(tmp_path / "one", port))
+        browser = await stack.enter_async_context(PlaywrightBrowser(config(port), EnvConfig()))
         await play(browser)
         async with browser.session(OPENING) as session:
             await session.open()

@@ -3,11 +3,11 @@
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import anyio
@@ -21,7 +21,7 @@ from bus.jetstream import connect
 from bus.server import embedded, patience
 from bus.server import process as server_process_module
 from bus.server.embedded import address_of, nats_server, server_process
-from bus.server.ports import free_port, free_ports
+from bus.server.ports import held_port, held_ports
 from bus.server.process import start, stop, wait_ready
 from bus.server_binary import find_binary
 from ops.run.streams import create_streams
@@ -33,8 +33,13 @@ from tests.support.polling import until
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
 
-async def test_a_server_that_is_killed_while_it_starts_may_be_started_again(tmp_path: Path) -> None:
-    port = free_port()
+@pytest.fixture
+def port() -> Iterator[int]:
+    with held_port() as port:
+        yield port
+
+
+async def test_a_server_that_is_killed_while_it_starts_may_be_started_again(tmp_path: Path, port: int) -> None:
     config = tmp_path / "nats.conf"
     config.write_text(f"listen: 127.0.0.1:{port}\n")  # no JetStream: it is never ready
     process = await start(await find_binary(), config, tmp_path / "nats.log")
@@ -46,8 +51,7 @@ async def test_a_server_that_is_killed_while_it_starts_may_be_started_again(tmp_
         await stop(process)
 
 
-async def test_a_server_that_gives_up_by_itself_needs_a_person(tmp_path: Path) -> None:
-    port = free_port()
+async def test_a_server_that_gives_up_by_itself_needs_a_person(tmp_path: Path, port: int) -> None:
     config = tmp_path / "nats.conf"
     config.write_text("no_such_option: 1\n")
     process = await start(await find_binary(), config, tmp_path / "nats.log")
@@ -68,14 +72,14 @@ def large_store(folder: Path) -> Path:
 
 
 async def test_a_server_that_reads_a_large_store_is_waited_for_and_that_is_said_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patience, "START_S", 0.01)
     monkeypatch.setattr(patience, "_MOMENT_S", 1.5)
     work = count(1)
     monkeypatch.setattr(server_process_module, "_worked_s", lambda _: float(next(work)))
-    port, read = free_port(), tmp_path / "read"
     config, slow, log_file = tmp_path / "nats.conf", tmp_path / "slow-nats-server", tmp_path / "nats.log"
+    read = tmp_path / "read"
     config.write_text(f"listen: 127.0.0.1:{port}\njetstream {{ store_dir: {tmp_path / 'own'} }}\n")
     binary = await find_binary()
     slow.write_text(f'#!/bin/sh\nwhile [ ! -e {read} ]; do sleep 0.1; done\nexec {binary.path} "$@"\n')
@@ -100,10 +104,10 @@ async def test_a_server_that_reads_a_large_store_is_waited_for_and_that_is_said_
 
 
 async def test_one_that_does_nothing_any_more_is_given_up_however_large_its_store_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patience, "START_S", 1.0)
-    port, config, log_file = free_port(), tmp_path / "nats.conf", tmp_path / "nats.log"
+    config, log_file = tmp_path / "nats.conf", tmp_path / "nats.log"
     config.write_text(f"listen: 127.0.0.1:{port}\n")
     process = await start(await find_binary(), config, log_file)
     try:
@@ -119,10 +123,8 @@ async def test_one_that_does_nothing_any_more_is_given_up_however_large_its_stor
 async def test_ports_that_another_program_was_quicker_to_take_are_drawn_again(
     late: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", free_port()))
-        other.listen()
-        taken, free = other.getsockname()[1], free_ports(6)
+    with socket.create_server(("127.0.0.1", 0)) as other, held_ports(6) as free:
+        taken = other.getsockname()[1]
         first = (taken, *free[:2]) if late == "port" else (free[0], taken, free[1])
         draws = iter([first, free[2:5], free[3:6]])
         monkeypatch.setattr(embedded, "free_ports", lambda _: next(draws))
@@ -131,8 +133,8 @@ async def test_ports_that_another_program_was_quicker_to_take_are_drawn_again(
             assert (await anyio.to_thread.run_sync(urlopen, f"{server.monitor_url}/healthz")).status == 200
 
 
-async def test_a_server_whose_port_was_taken_while_it_was_away_moves_and_is_followed(tmp_path: Path) -> None:
-    async with server_process(tmp_path) as server:
+async def test_a_server_whose_port_was_taken_while_it_was_away_moves_and_is_followed(tmp_path: Path, port: int) -> None:
+    async with server_process(tmp_path, port=port) as server:
         before = server.address
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -143,7 +145,7 @@ async def test_a_server_whose_port_was_taken_while_it_was_away_moves_and_is_foll
             await create_streams(before, CONFIG)
             os.kill(served.pid, signal.SIGKILL)
             await served.wait_dead()
-            other.bind(("127.0.0.1", urlsplit(before.url).port))
+            other.bind(("127.0.0.1", port))
             other.listen()
             moved = await stack.enter_async_context(server_process(tmp_path))
             assert moved.address.url != before.url
@@ -172,9 +174,6 @@ async def test_the_log_of_a_server_that_runs_on_is_bounded(tmp_path: Path, monke
 async def test_a_port_that_was_asked_for_is_not_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it was free when the server began to start: whoever wrote it down looks for the run there."""
     monkeypatch.setattr(embedded, "is_free", lambda _: True)
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", free_port()))
-        other.listen()
-        with pytest.raises(ConfigurationError, match="address already in use"):
-            async with server_process(tmp_path, port=other.getsockname()[1]):
-                pass
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(ConfigurationError, match="address already in use"):
+        async with server_process(tmp_path, port=other.getsockname()[1]):
+            pass

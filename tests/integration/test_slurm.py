@@ -1,6 +1,7 @@
 """A run on a real Slurm, where one is installed: as the documentation has it, from the node file to the drained jobs."""
 
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import anyio
 import pytest
 import yaml
 
-from bus.server.ports import free_ports
+from bus.server.ports import held_ports
 from ops.processes.role_process import millrace_command
 from tests.support.launch.slurm import is_installed, slurm
 from tests.support.polling import until
@@ -19,6 +20,12 @@ pytestmark = [
     pytest.mark.skipif(not is_installed(), reason="no Slurm here: apt-get install slurmctld slurmd slurm-client munge"),
 ]
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def ports() -> Iterator[tuple[int, ...]]:
+    with held_ports(2) as ports:
+        yield ports
 
 
 def write(folder: Path) -> None:
@@ -58,9 +65,9 @@ async def is_written(folder: Path, pattern: str) -> bool:
     return any([True async for _ in anyio.Path(folder).glob(pattern)])
 
 
-async def test_a_run_begins_ends_and_is_drained(tmp_path: Path) -> None:
+async def test_a_run_begins_ends_and_is_drained(tmp_path: Path, ports: tuple[int, ...]) -> None:
     write(tmp_path)
-    client, monitor = map(str, free_ports(2))
+    client, monitor = map(str, ports)
     cluster = (
         "cluster",
         "--out",

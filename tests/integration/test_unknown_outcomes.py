@@ -17,6 +17,7 @@ from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.jetstream.retrying import RetryLimits
 from bus.retry import Backoff
 from bus.server import ServerProcess, server_process
+from bus.server.ports import held_port
 from bus.topology import streams
 from bus.trying import Tries
 from ops.drills.proxy import TcpProxy, tcp_proxy
@@ -44,6 +45,8 @@ class World:
     """A server that can be taken away; a bus that reaches it through a proxy, and a witness's that does not."""
 
     folder: Path
+    port: int
+    """The server's, whenever it is there."""
     running: AsyncExitStack = field(default_factory=AsyncExitStack)
     process: ServerProcess | None = None
     proxy: TcpProxy = field(init=False)
@@ -51,7 +54,7 @@ class World:
     witness: JetStreamBus = field(init=False)
 
     async def start(self) -> ServerAddress:
-        self.process = await self.running.enter_async_context(server_process(self.folder))
+        self.process = await self.running.enter_async_context(server_process(self.folder, port=self.port))
         return self.process.address
 
     async def kill(self) -> None:
@@ -64,20 +67,21 @@ class World:
 @asynccontextmanager
 async def world(folder: Path, config: BusConfig = IMPATIENT) -> AsyncIterator[World]:
     """`config`: of the bus that reaches the server through the proxy."""
-    on = World(folder)
-    try:
-        address = await on.start()
-        async with (
-            tcp_proxy(int(address.url.rpartition(":")[2])) as on.proxy,
-            connect(address, SUBJECTS, CONFIG, name="witness") as on.witness,
-            connect(
-                replace(address, url=f"nats://127.0.0.1:{on.proxy.port}", file=None), SUBJECTS, config, name="proxied"
-            ) as on.bus,
-        ):
-            await create_topology(on.witness, streams(SUBJECTS, CONFIG), QUEUES)
-            yield on
-    finally:
-        await on.running.aclose()
+    with held_port() as port:
+        on = World(folder, port)
+        try:
+            address = await on.start()
+            async with (
+                tcp_proxy(port) as on.proxy,
+                connect(address, SUBJECTS, CONFIG, name="witness") as on.witness,
+                connect(
+                    replace(address, url=f"nats://127.0.0.1:{on.proxy.port}", file=None), SUBJECTS, config, name="proxied"
+                ) as on.bus,
+            ):
+                await create_topology(on.witness, streams(SUBJECTS, CONFIG), QUEUES)
+                yield on
+        finally:
+            await on.running.aclose()
 
 
 class Heard:

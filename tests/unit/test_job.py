@@ -3,8 +3,8 @@
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -14,7 +14,7 @@ import pytest
 from bus.background import background
 from bus.memory import MemoryBus
 from bus.ports import Expect, Record
-from bus.server.ports import free_port
+from bus.server.ports import held_port
 from bus.subjects import Subjects
 from ops.launch import job, job_membership
 from ops.launch.job import Interface, Job, run_job
@@ -65,13 +65,15 @@ def new_ports(monkeypatch: pytest.MonkeyPatch) -> None:
     """Generations are told apart by their ports, and the system may give one twice."""
     drawn = set[int]()
 
-    def new(address: str) -> int:
-        while (port := free_port(address)) in drawn:
-            pass
-        drawn.add(port)
-        return port
+    @contextmanager
+    def new(address: str) -> Iterator[int]:
+        with ExitStack() as stack:
+            while (port := stack.enter_context(held_port(address))) in drawn:
+                pass
+            drawn.add(port)
+            yield port
 
-    monkeypatch.setattr(job, "free_port", new)
+    monkeypatch.setattr(job, "held_port", new)
 
 
 class Server(MemoryBus):

@@ -16,9 +16,9 @@ from bus.jetstream import connection
 from bus.jetstream.link import open_link
 from bus.jetstream.transport import Transport
 from bus.server import nats_server
-from bus.server.ports import free_port
 from schemas.errors import BusUnavailable, NotPermitted
 from tests.deadlines import HANGS_S
+from tests.support.closed_port import closed_port
 
 pytestmark = pytest.mark.anyio
 
@@ -97,10 +97,11 @@ async def test_that_no_server_answers_is_said_once_and_not_of_one_that_is_being_
     starting: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_CONNECT_S", 1.5)
-    address = ServerAddress(f"nats://127.0.0.1:{free_port()}")
-    with capture_logs() as logs, pytest.raises(BusUnavailable, match="no NATS server answers"):
-        async with open_link(address, "test", starting=starting):
-            pytest.fail("nobody listens")
+    with closed_port() as port, capture_logs() as logs:
+        address = ServerAddress(f"nats://127.0.0.1:{port}")
+        with pytest.raises(BusUnavailable, match="no NATS server answers"):
+            async with open_link(address, "test", starting=starting):
+                pytest.fail("nobody listens")
     said = [(entry["event"], entry["url"]) for entry in logs]
     assert said == ([] if starting else [("server_not_reached", address.url)])
 

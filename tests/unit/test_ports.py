@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 from bus.server import ports
-from bus.server.ports import free_port, free_ports, is_free
+from bus.server.ports import free_ports, held_port, is_free
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    return free_ports(1, address)[0]
 
 
 def test_no_client_is_given_a_servers_port_while_the_server_is_away() -> None:
@@ -51,6 +55,17 @@ def test_where_the_system_keeps_no_room_any_free_port_will_do(
 
 
 def test_the_ports_of_one_server_are_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn = iter([20_000, 20_000, 20_000, 20_001, 20_001, 20_002])
-    monkeypatch.setattr(ports, "_draw", lambda _: next(drawn))
-    assert sorted(free_ports(3)) == [20_000, 20_001, 20_002]
+    monkeypatch.setattr(ports, "_FIRST", 20_000)
+    monkeypatch.setattr(ports, "_first_ephemeral", lambda: 20_008)
+    assert len(set(free_ports(8))) == 8
+
+
+def test_a_port_that_is_held_is_drawn_by_nobody_and_is_listened_on_late_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with held_port() as port:
+        monkeypatch.setattr(ports, "_FIRST", port)
+        monkeypatch.setattr(ports, "_first_ephemeral", lambda: port + 1)
+        for _ in range(2):
+            assert free_port() != port
+            assert is_free(port)
+            with socket.create_server(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port)):
+                assert not is_free(port)

@@ -24,7 +24,7 @@ class Ended(asyncio.Transport):
 
 
 def test_what_comes_for_an_end_that_is_gone_is_lost_with_it() -> None:
-    proxy = TcpProxy("127.0.0.1", 1)
+    proxy = TcpProxy("127.0.0.1", 1, at=2)
     near, far, end = _Pipe(proxy), _Pipe(proxy, is_far=True), Ended()
     near.connection_made(Ended(closing=True))
     far.connection_made(end)

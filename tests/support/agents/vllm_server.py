@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bus.server.ports import free_port
+from bus.server.ports import held_port
 from ops.quickstart.tiny_model import TinyShape, build_tiny_model, sentence_tokenizer
 from tests.deadlines import HANGS_S
 
@@ -56,26 +56,26 @@ def vllm_server(
     model = folder / "model"
     build_tiny_model(model, sentence_tokenizer(texts, max_vocabulary=2048), seed=1, shape=shape)
     _allow_length(model, max_model_len)
-    port = free_port()
-    server = VllmServer(f"http://127.0.0.1:{port}/v1", folder / "server.log")
-    child = subprocess.Popen(
-        [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *_arguments(model, port, max_model_len), *options],
-        env=os.environ | _ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    started = threading.Event()
-    reader = threading.Thread(target=_read, args=(child, server.log, started))
-    reader.start()
-    try:
-        if not started.wait(HANGS_S) or child.poll() is not None:
-            raise RuntimeError("vLLM did not start: " + server.log.read_text()[-4000:])
-        yield server
-    finally:
-        _stop(child)
-        reader.join()
+    with held_port() as port:
+        server = VllmServer(f"http://127.0.0.1:{port}/v1", folder / "server.log")
+        child = subprocess.Popen(
+            [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *_arguments(model, port, max_model_len), *options],
+            env=os.environ | _ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started = threading.Event()
+        reader = threading.Thread(target=_read, args=(child, server.log, started))
+        reader.start()
+        try:
+            if not started.wait(HANGS_S) or child.poll() is not None:
+                raise RuntimeError("vLLM did not start: " + server.log.read_text()[-4000:])
+            yield server
+        finally:
+            _stop(child)
+            reader.join()
 
 
 def _arguments(model: Path, port: int, max_model_len: int) -> list[str]:

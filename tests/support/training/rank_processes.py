@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bus.server.ports import free_port
+from bus.server.ports import held_port
 from tests.deadlines import HANGS_S
 
 NUM_RANKS = 2
@@ -30,26 +30,27 @@ def run_ranks(program: str, *arguments: Path) -> str:
 
 def ended_ranks(program: str, *arguments: Path) -> Sequence[Ended]:
     """Runs a Python program on every rank until all have ended, well or not, without a launcher's help."""
-    common = {
-        **os.environ,
-        "WORLD_SIZE": str(NUM_RANKS),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-        "PYTHONPATH": str(Path.cwd()),
-    }
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, *map(str, arguments)],
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for rank in range(NUM_RANKS)
-    ]
-    try:
-        outputs = [process.communicate(timeout=HANGS_S)[0] for process in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
+    with held_port() as port:
+        common = {
+            **os.environ,
+            "WORLD_SIZE": str(NUM_RANKS),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "PYTHONPATH": str(Path.cwd()),
+        }
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, "-c", program, *map(str, arguments)],
+                env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for rank in range(NUM_RANKS)
+        ]
+        try:
+            outputs = [process.communicate(timeout=HANGS_S)[0] for process in ranks]
+        finally:
+            for process in ranks:
+                process.kill()
     return [Ended(process.returncode, output) for process, output in zip(ranks, outputs, strict=True)]
