@@ -18,6 +18,7 @@ from bus.access import Access
 from bus.address import ServerAddress
 from bus.jetstream import connect
 from bus.jetstream.administration import Applied
+from bus.jetstream.retrying import RetryLimits
 from bus.ports import Expect
 from bus.server import certificates, nats_server
 from bus.server.certificates import Authority
@@ -42,9 +43,15 @@ from tests.deadlines import HANGS_S
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 T = TypeVar("T")
 CONFIG = BusConfig(run=RunName("r"), replicas=3)
+PATIENT = replace(CONFIG, request_timeout_s=HANGS_S)
 OTHER = BusConfig(run=RunName("other"), replicas=3)
 SUBJECTS = Subjects(CONFIG.run)
 HOSTS = ("nats-1.example.org", "nats-2.example.org", "10.0.0.3")
+
+
+@pytest.fixture(autouse=True)
+def elections_may_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bus.jetstream.bus._HELLO", RetryLimits(attempt_s=5.0, total_s=HANGS_S))
 
 
 def checkpoint(version: int) -> Checkpoint:
@@ -54,7 +61,7 @@ def checkpoint(version: int) -> Checkpoint:
 
 
 async def write(cluster: LocalCluster, version: int) -> int:
-    async with connect(cluster.address(role="trainer"), SUBJECTS, CONFIG, name="trainer") as bus:
+    async with connect(cluster.address(role="trainer"), SUBJECTS, PATIENT, name="trainer") as bus:
         subject = SUBJECTS.checkpoint(PolicyVersion(version))
         return await bus.append(SUBJECTS.checkpoints, subject, checkpoint(version), expect=Expect(subject, 0))
 
@@ -173,7 +180,7 @@ async def test_a_cluster_loses_its_leader_and_nothing_else(cluster: LocalCluster
     assert await write(cluster, 1) == 2
     assert await leader_of(cluster, SUBJECTS.checkpoints) is not leader
     await leader.start()
-    async with connect(cluster.address(role="monitor"), SUBJECTS, CONFIG, name="monitor") as bus:
+    async with connect(cluster.address(role="monitor"), SUBJECTS, PATIENT, name="monitor") as bus:
         stored = await bus.history(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
     assert [record.seq for record in stored] == [1, 2]
     assert {item.outcome for item in await created(cluster, CONFIG)} == {"unchanged"}
@@ -182,7 +189,7 @@ async def test_a_cluster_loses_its_leader_and_nothing_else(cluster: LocalCluster
 async def test_the_newest_version_is_asked_of_the_leader_by_whoever_decides(cluster: LocalCluster) -> None:
     """By the trainer's own key; while there is no leader, none of the others answers for it."""
     await write(cluster, 0)
-    async with connect(cluster.address(role="trainer"), SUBJECTS, CONFIG, name="trainer") as bus:
+    async with connect(cluster.address(role="trainer"), SUBJECTS, PATIENT, name="trainer") as bus:
         leader = await leader_of(cluster, SUBJECTS.checkpoints)
         await leader.kill()
         newest = await bus.confirmed_last(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint"))
@@ -249,7 +256,7 @@ async def test_a_server_that_comes_back_without_encryption_is_told_nothing(tmp_p
     config = BusConfig(run=CONFIG.run, request_timeout_s=1.0)
     async with local_cluster(tmp_path, (config,), num_servers=1, tls=True) as cluster:
         server = cluster.servers[0]
-        await create_streams(cluster.address(), config)
+        await created(cluster, config)
         async with connect(cluster.address(role="monitor"), SUBJECTS, config, name="monitor") as bus:
             assert await repeated(lambda: bus.last_seq(SUBJECTS.checkpoints)) == 0
             await server.stop()
