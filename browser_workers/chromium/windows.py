@@ -219,20 +219,22 @@ class Windows:
         self._recent.append(tab)
         self.num_opened += 1
         if not is_asked_for:
-            self._coming.clear()
-            self._note_change()
+            self._no_longer_coming(page)
             self._page_events.note("a new window was opened")
             self._group.start_soon(tab.prepare_window)
 
     def _refuse(self, page: Page) -> None:
         """Closes a window that is one too many. A page that never ends opening them is given up."""
         self._group.start_soon(_close, page)
-        self._coming.clear()
-        self._note_change()
+        self._no_longer_coming(page)
         self._page_events.note(f"the page opened more than {MAX_TABS} windows, which is the limit: the others were closed")
         self._num_refused += 1
         if self._num_refused > _MAX_REFUSED:
             self._give_up("the page opens windows without end")
+
+    def _no_longer_coming(self, page: Page) -> None:
+        self._coming = {request for request in self._coming if _page_of(request) is not page}
+        self._note_change()
 
     def _on_closed(self, tab: Tab, reason: str) -> None:
         tab.fail(reason)
@@ -276,15 +278,18 @@ class Windows:
         self._changed = anyio.Event()
 
     def _tab_of(self, request: Request) -> Tab | None:
-        try:
-            page = request.frame.page
-        except PlaywrightError:
-            # A service worker's, or a window's that is about to be there.
-            return None
-        return self._tab_of_page(page)
+        return self._tab_of_page(_page_of(request))
 
-    def _tab_of_page(self, page: Page) -> Tab | None:
+    def _tab_of_page(self, page: Page | None) -> Tab | None:
         return next((tab for tab in self.tabs if tab.page is page), None)
+
+
+def _page_of(request: Request) -> Page | None:
+    try:
+        return request.frame.page
+    except PlaywrightError:
+        # A service worker's, or a window's that is about to be there.
+        return None
 
 
 class _Target(msgspec.Struct):

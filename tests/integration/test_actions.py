@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from browser_workers.browser import Opening, Performed
-from browser_workers.chromium import windows
+from browser_workers.chromium import effect_observer, windows
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
@@ -197,7 +197,8 @@ async def test_hover(browser: PlaywrightBrowser) -> None:
         assert await title(session) == "left"
 
 
-async def test_scroll(browser: PlaywrightBrowser) -> None:
+async def test_scroll(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effect_observer, "_PAGE_CAP_MS", 1000 * HANGS_S)  # the frame that shows it may come late
     inner = "<div id=inner style='height:100px;overflow:auto'><div style='height:900px'></div></div>"
     async with browser.session(opening_of(inner + "<div style='width:2000px;height:2000px'>")) as session:
         await session.open()
@@ -283,13 +284,15 @@ async def test_a_tab_that_closed_itself_while_the_policy_thought(browser: Playwr
     async with browser.session(opening_of(opens, a=page("a"), b=page("b"))) as session:
         await session.open()
         await session.perform(click())
-        assert len((await session.view()).state.tabs) == 3
-        first, second, _ = session.context.pages
-        async with second.expect_event("close"):
+        await session._windows.opened(2)
+        tabs = (await session.view()).state.tabs
+        first, second = (next(each for each in session.context.pages if each.url == f"{ORIGIN}/{name}") for name in ("", "a"))
+        async with second.expect_event("close", timeout=1000 * HANGS_S):
             await first.evaluate("a.close()")
-        assert (await session.perform(switch_tab(2))).refused == "switch_tab 2 names a tab that is closed by now"
+        closed = [each.url for each in tabs].index(f"{ORIGIN}/a") + 1
+        assert (await session.perform(switch_tab(closed))).refused == f"switch_tab {closed} names a tab that is closed by now"
         assert (await session.perform(switch_tab(1))).refused == ""
-        assert (await session.perform(close_tab(3))).refused == ""
+        assert (await session.perform(close_tab(5 - closed))).refused == ""
         assert (await session.view()).state.url == f"{ORIGIN}/"
 
 

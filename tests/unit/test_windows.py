@@ -8,9 +8,11 @@ from typing import Any, cast
 import anyio
 import pytest
 from anyio.abc import TaskGroup
-from playwright.async_api import BrowserContext
+from playwright.async_api import BrowserContext, Page, Request
+from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState
+from browser_workers.chromium import windows as windows_module
 from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.paging import Paging
 from browser_workers.chromium.process.launch import Chromium
@@ -36,13 +38,32 @@ class SilentContext:
     def on(self, event: str, handler: Callable[..., None]) -> None: ...
 
 
-@dataclass
+@dataclass(eq=False)
 class ScriptedPage:
     url: str
     num_closed: int = 0
 
+    def on(self, event: str, handler: Callable[..., None]) -> None: ...
+
     async def close(self) -> None:
         self.num_closed += 1
+
+
+@dataclass(eq=False)
+class FirstRequest:
+    """Of a window: whose it is can be asked once its page is there."""
+
+    page: ScriptedPage
+    is_there: bool = False
+
+    @property
+    def frame(self) -> SimpleNamespace:
+        if not self.is_there:
+            raise PlaywrightError("the request was issued before the frame is created")
+        return SimpleNamespace(page=self.page)
+
+    def is_navigation_request(self) -> bool:
+        return True
 
 
 @dataclass(eq=False)
@@ -61,6 +82,8 @@ class ScriptedTab:
     async def send(self, method: str, timeout_s: float = 0.0) -> dict[str, object]:
         self.meanwhile()
         return {"targetInfo": {"title": self.name, "url": f"http://site/{self.name}"}}
+
+    async def prepare_window(self) -> None: ...
 
     async def is_first(self) -> bool:
         self.meanwhile()
@@ -148,3 +171,22 @@ async def test_what_is_seen_of_a_storm_once_the_browser_is_gone_starts_nothing()
     windows._give_up("the page asks for documents without end")
     assert str(await windows.wait_failed()) == "the browser ended while it was in use"
     assert tab.page.num_closed == 0
+
+
+@pytest.mark.parametrize("num_tabs", [1, windows_module.MAX_TABS], ids=["shown", "refused"])
+async def test_a_window_that_arrives_leaves_the_others_that_come_awaited(
+    monkeypatch: pytest.MonkeyPatch, num_tabs: int
+) -> None:
+    monkeypatch.setattr(windows_module, "Tab", lambda page, *_, **__: ScriptedTab("popup", page=page))
+    requests = [FirstRequest(ScriptedPage("http://site/a")), FirstRequest(ScriptedPage("http://site/b"))]
+    async with anyio.create_task_group() as group:
+        windows = windows_of(*(ScriptedTab("first") for _ in range(num_tabs)), group=group)
+        windows.num_opened = num_tabs
+        for request in requests:
+            windows._on_request(cast(Request, request))
+        seen = []
+        for request in requests:
+            seen.append(windows.coming)
+            request.is_there = True
+            windows._on_page(cast(Page, request.page))
+    assert (seen, windows.coming) == ([True, True], False)
