@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Route
 
 from browser_workers.browser import Opening
-from browser_workers.chromium import endless_scripts, page_frames
+from browser_workers.chromium import accessibility, document_elements, endless_scripts, page_frames
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls, NoAnswer
 from browser_workers.chromium.process import launch
@@ -40,12 +40,14 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    """One that isolates sites, which a whole Chromium does by itself. No frame is left alone because the machine is busy."""
+    """One that isolates sites, which a whole Chromium does by itself. A busy machine leaves out nothing."""
     config = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1])
     context = ContextConfig(interaction_mode="set_of_marks", accessibility_tree=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "_ARGUMENTS", (*launch._ARGUMENTS, "--site-per-process"))
         patch.setattr(page_frames, "_ANSWER_S", HANGS_S)
+        patch.setattr(accessibility, "_TREE_S", HANGS_S)
+        patch.setattr(document_elements, "_SCAN_BUDGET_MS", 1000 * HANGS_S)
         async with PlaywrightBrowser(config, EnvConfig(use_rich_actree=True), context) as browser:
             yield browser
 
@@ -190,7 +192,7 @@ async def test_a_frame_that_changes_its_process_is_followed(browser: PlaywrightB
         tab = await session._windows.active()
         assert named((await session.view()).elements) == [("button", "Own")]
         for url, name in ((f"{CONSENT}/", "Agree"), (f"{ADVERT}/", "Buy"), (f"{TOP}/own", "Own"), (f"{CONSENT}/", "Agree")):
-            async with tab.page.expect_event("framenavigated"):
+            async with tab.page.expect_event("framenavigated", timeout=1000 * HANGS_S):
                 await tab.page.evaluate(f"document.querySelector('iframe').src = '{url}'")
             seen = await session.view()
             assert named(seen.elements) == [("button", name)]

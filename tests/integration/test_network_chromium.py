@@ -178,7 +178,7 @@ async def test_pages_cannot_get_out_of_the_web(browser: PlaywrightBrowser, site:
             for each in session.context.pages:
                 where = await each.evaluate("location.href")
                 assert where.startswith((site.origin, "about:", "chrome-error:")), f"{attempt} led to {where}"
-            await page.goto(f"{site.origin}/")
+            await page.goto(f"{site.origin}/", timeout=1000 * HANGS_S)
         if not url.startswith("data:"):
             frame = "url => { const it = document.createElement('iframe'); it.src = url; document.body.append(it) }"
             await page.evaluate(frame, url)
