@@ -1,6 +1,7 @@
 """Handles what happens beside an episode's actions: dialogs, downloads, file choosers. Each is said in words.
 
-Invariants: nothing here waits for anybody, so no page can hold its episode up; whatever a page does, what is kept is bounded.
+Invariants: nothing here waits for longer than a moment, so no page can hold its episode up; whatever a page does, what is kept
+is bounded.
 """
 
 from contextlib import suppress
@@ -17,6 +18,7 @@ _TEXT_LIMIT = 200
 MAX_DIALOGS = 16
 """Behind one input: `scripts/bounds.js` sees to it."""
 _NOTICE_LIMIT = 1500
+_APPEARS_S = 1.0
 
 
 class PageEvents:
@@ -29,6 +31,8 @@ class PageEvents:
         self._notices: dict[str, int] = {}
         """Sentences, and how often each was true."""
         self._num_dialogs = 0
+        self._download = anyio.Event()
+        """The first since the input."""
         listen(context, "dialog", self._on_dialog)
 
     def watch(self, page: Page) -> None:
@@ -44,6 +48,12 @@ class PageEvents:
     def begin_input(self) -> None:
         """What comes next follows another input."""
         self._num_dialogs = 0
+        self._download = anyio.Event()
+
+    async def downloaded(self) -> None:
+        """Waits a moment for a download that a page has announced."""
+        with anyio.move_on_after(_APPEARS_S):
+            await self._download.wait()
 
     def take(self) -> str:
         """Everything since the last time, in words."""
@@ -67,4 +77,5 @@ class PageEvents:
             await (dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss())
 
     def _on_download(self, download: Download) -> None:
+        self._download.set()
         self.note(f"a download was refused: {download.suggested_filename[:_TEXT_LIMIT]!r}")

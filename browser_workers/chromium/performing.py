@@ -15,7 +15,7 @@ from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.paging import Paging
 from browser_workers.chromium.selecting import select_option
 from browser_workers.chromium.settings import TabSettings
-from browser_workers.chromium.side_effects import last_copied, opens_window, sentence
+from browser_workers.chromium.side_effects import announces, last_copied, sentence
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from browser_workers.keys import UnknownKey, chords_of
@@ -190,7 +190,9 @@ class Performer:
     async def _after(self) -> Performed:
         """Waits for what the input set off."""
         tab = await self._windows.settled()
-        if opens_window(tab.stability.side_effects) and self._windows.num_opened == self._num_opened:
+        if announces("download", tab.stability.side_effects):
+            await self._page_events.downloaded()
+        if announces("window", tab.stability.side_effects) and self._windows.num_opened == self._num_opened:
             await self._windows.opened(self._num_opened)
             await self._windows.settled()
         return await self.performed()

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 SideEffect = tuple[str, str]
 """Kind and detail."""
@@ -22,8 +23,8 @@ def sentence(effect: SideEffect) -> str:
     return _SENTENCES.get(kind, "").format(detail[:_TEXT_LIMIT])
 
 
-def opens_window(side_effects: Sequence[SideEffect]) -> bool:
-    return any(kind == "window" for kind, _ in side_effects)
+def announces(coming: Literal["window", "download"], side_effects: Sequence[SideEffect]) -> bool:
+    return any(kind == coming for kind, _ in side_effects)
 
 
 def last_copied(side_effects: Sequence[SideEffect]) -> str:

@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from browser_workers.browser import Opening, Performed
-from browser_workers.chromium import effect_observer, windows
+from browser_workers.chromium import effect_observer, page_events, windows
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
@@ -452,7 +452,8 @@ async def test_what_is_copied_in_a_frame_can_be_pasted(browser: PlaywrightBrowse
         assert await title(session) == "taken"
 
 
-async def test_downloads_are_refused_and_said(browser: PlaywrightBrowser) -> None:
+async def test_downloads_are_refused_and_said(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_events, "_APPEARS_S", HANGS_S)
     link = "<a href='data:application/zip,x' download='report.zip' style='position:absolute;inset:0'>get</a>"
     async with browser.session(opening_of(link)) as session:
         await session.open()

@@ -21,14 +21,14 @@ const onMouseDown = (event) => {
   say("options", labels.join(", ") + (rest > 0 ? ` and ${rest} more` : ""));
 };
 
-// Windows and choosers come a moment later, as events of the browser: said here, they can be waited for.
+// Windows, downloads and choosers come a moment later, as events of the browser: said here, they can be waited for.
 const onClick = (event) => {
   const path = event.composedPath();
   if (path[0].tagName === "INPUT" && path[0].type === "file" && !path[0].disabled) say("chooser", "");
   const link = path.find((node) => node.tagName === "A" && node.href);
-  if (link && !event.defaultPrevented && WEB_ADDRESS.test(link.href) && !/^(_self|_top|_parent)?$/i.test(link.target)) {
-    say("window", link.href);
-  }
+  if (!link || event.defaultPrevented || !WEB_ADDRESS.test(link.href)) return;
+  if (link.hasAttribute("download")) say("download", link.href);
+  if (!/^(_self|_top|_parent)?$/i.test(link.target)) say("window", link.href);
 };
 
 const onCopy = (event) => {
