@@ -146,8 +146,9 @@ class Performer:
         is_scroll = action.kind is ActionKind.SCROLL
         width, height = self._settings.viewport
         point = places.point or (width // 2, height // 2) if is_scroll else places.point
-        self._page_events.begin_input()
         await tab.stability.watch(point, scrolls=is_scroll)
+        # What the page's scripts did until they let themselves be asked belongs to what was before.
+        self._page_events.begin_input()
         if action.kind is ActionKind.SELECT and point is not None:
             return await select_option(tab, point, action.text)
         doing = self._device_input(tab, action, replace(places, point=point))

@@ -332,8 +332,9 @@ def shows_dialogs(document: bytes) -> Case:
     return case
 
 
-async def test_endless_dialogs_are_ended() -> None:
+async def test_endless_dialogs_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """By their number, however long an operation may take: on a busy machine sixteen dialogs do."""
+    monkeypatch.setattr("browser_workers.chromium.tab.LOAD_CAP_S", HANGS_S)
     async with a_patient_browser() as browser:
         await side_by_side(
             browser,

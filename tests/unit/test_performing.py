@@ -1,6 +1,6 @@
 """What an action set off is waited for and said with it, however late the browser tells of it."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
@@ -8,12 +8,12 @@ from typing import Any, cast
 import anyio
 import anyio.lowlevel
 import pytest
-from playwright.async_api import BrowserContext, Download
+from playwright.async_api import BrowserContext, Dialog, Download
 
 from browser_workers.browser import Opening
 from browser_workers.chromium import page_events as page_events_module
 from browser_workers.chromium.effect_observer import Effect
-from browser_workers.chromium.page_events import PageEvents
+from browser_workers.chromium.page_events import MAX_DIALOGS, PageEvents
 from browser_workers.chromium.performing import Performer
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.side_effects import SideEffect
@@ -30,6 +30,7 @@ class ScriptedTab:
     """The only one; also the stability of its page, and the windows that it is in."""
 
     side_effects: tuple[SideEffect, ...] = ()
+    before_input: Callable[[], None] = lambda: None
     num_opened = 1
     page = SimpleNamespace(mouse=SimpleNamespace(click=lambda *_, **__: anyio.lowlevel.checkpoint()))
     loading = SimpleNamespace(navigation_error="")
@@ -45,7 +46,8 @@ class ScriptedTab:
 
     def begin_action(self) -> None: ...
 
-    async def watch(self, point: object, *, scrolls: bool) -> None: ...
+    async def watch(self, point: object, *, scrolls: bool) -> None:
+        self.before_input()
 
     async def call(self, what: str, awaitable: Awaitable[None]) -> None:
         await awaitable
@@ -85,3 +87,19 @@ async def test_a_download_that_a_page_announced_is_waited_for(monkeypatch: pytes
         await anyio.wait_all_tasks_blocked()
         events._on_download(cast(Download, SimpleNamespace(suggested_filename="report.zip")))
     assert notices == ["a download was refused: 'report.zip'"]
+
+
+async def test_dialogs_that_come_before_an_input_belong_to_what_was_before_it() -> None:
+    async def dismiss() -> None: ...
+
+    dialog = cast(Dialog, SimpleNamespace(type="alert", message="1", dismiss=dismiss))
+    async with anyio.create_task_group() as group:
+        events = events_in(group)
+
+        def shows_dialogs() -> None:
+            for _ in range(MAX_DIALOGS // 2):
+                events._on_dialog(dialog)
+
+        shows_dialogs()
+        performed = await performer_of(ScriptedTab(before_input=shows_dialogs), events).perform(CLICK)
+    assert f"after {MAX_DIALOGS} dialogs the page can show no more" in performed.notice
