@@ -5,7 +5,7 @@ Pages that do not concern each other are met side by side, each in a session of 
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import anyio
@@ -15,11 +15,13 @@ import pytest
 from playwright.async_api import Route
 
 from browser_workers.browser import Opening, View
+from browser_workers.chromium import navigation
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls, Json, NoAnswer
 from browser_workers.chromium.process import launch
 from browser_workers.chromium.process.process_monitor import BUSY_WINDOW_S
 from browser_workers.chromium.session import PlaywrightSession
+from browser_workers.chromium.settings import TabSettings
 from browser_workers.providers.provider import Place
 from browser_workers.site import Site, SiteRequest, SiteResponse
 from schemas.context_config import ContextConfig
@@ -31,8 +33,9 @@ from tests.support.browsers.browser_pages import ORIGIN, click, opening_of, page
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
+ENV = EnvConfig(operation_timeout=HANGS_S / 4, instance_lifetime_max=1e6)
 OPERATION_S = 10.0
-"""So that what is quick is done in it on a busy machine too."""
+"""Of operations that a page lets come to their end."""
 PAGE_MIB = 300
 ENDED = r"the page's script did not return within 10 s and was ended( \(\d+ times\))?"
 UNANSWERED = r"did not return within|was leaving for elsewhere whenever it was asked|no screenshot could be taken"
@@ -48,27 +51,29 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[PlaywrightBrowser]:
-    """It is neither relieved of a page nor lost because the machine is busy, and no heap is full before it is measured."""
+@pytest.fixture(autouse=True, scope="module")
+def patience() -> Iterator[None]:
+    """No browser is relieved of a page or lost, and no navigation given up, because the machine is busy."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "_RELIEF_S", HANGS_S / 4)
         patch.setattr(launch, "_ANSWER_S", HANGS_S / 4)
-        patch.setattr(launch, "_HEAP_LIMIT", 6)
-        async with PlaywrightBrowser(small(page_memory_mb=PAGE_MIB), EnvConfig(operation_timeout=OPERATION_S)) as browser:
-            yield browser
+        patch.setattr(navigation, "LOAD_CAP_S", HANGS_S / 4)
+        yield
 
 
-@asynccontextmanager
-async def a_patient_browser() -> AsyncIterator[PlaywrightBrowser]:
-    """For what is ended by its number, and not by the time that an operation takes, nor because the browser is silent: how
-    long either lasts is for the machine to say."""
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[PlaywrightBrowser]:
+    """No heap of it is full before it is measured."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "_RELIEF_S", HANGS_S / 4)
-        async with PlaywrightBrowser(small(page_memory_mb=PAGE_MIB), EnvConfig(operation_timeout=HANGS_S / 4)) as browser:
+        patch.setattr(launch, "_HEAP_LIMIT", 6)
+        async with PlaywrightBrowser(small(page_memory_mb=PAGE_MIB), ENV) as browser:
             yield browser
-            await a_normal_episode(browser)
-            assert browser.num_launches == 1
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For pages that are met by the end of an operation."""
+    monkeypatch.setattr(TabSettings, "timeout_s", OPERATION_S)
 
 
 async def a_normal_episode(browser: PlaywrightBrowser) -> None:
@@ -181,7 +186,7 @@ def on_opening(script: str) -> bytes:
     return page(f"<script>{script}</script>{TEXT}")
 
 
-async def test_restless_pages_are_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_restless_pages_are_observed(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
     """None of them is endless, however long it takes on a busy machine."""
     monkeypatch.setattr("browser_workers.chromium.endless_scripts._SCRIPT_S", HANGS_S)
     bodies = {
@@ -193,27 +198,26 @@ async def test_restless_pages_are_observed(monkeypatch: pytest.MonkeyPatch) -> N
         "is huge": "<p>text<script>document.body.append(...Array.from({length: 200000}, () => document.createElement('i')))"
         "</script>",
     }
-    async with a_patient_browser() as browser:
-        await side_by_side(browser, {name: observed(opening_of(body), said="") for name, body in bodies.items()})
+    await side_by_side(browser, {name: observed(opening_of(body), said="") for name, body in bodies.items()})
 
 
-async def test_pages_that_replace_themselves_are_observed() -> None:
+async def test_pages_that_replace_themselves_are_observed(browser: PlaywrightBrowser) -> None:
     pages = {
         "navigates every 50 ms": observed(opening_of(on_opening("setTimeout(() => { location = `/?${Math.random()}` }, 50)"))),
         "reloads every 50 ms": observed(opening_of(on_opening("setTimeout(() => location.reload(), 50)"))),
     }
-    async with a_patient_browser() as browser:
-        await side_by_side(browser, pages)
+    await side_by_side(browser, pages)
 
 
-async def test_a_page_that_never_ceases_to_write_is_observed() -> None:
+async def test_a_page_that_never_ceases_to_write_is_observed(browser: PlaywrightBrowser) -> None:
     """However long it takes to be heard by one that leaves itself no time: on a busy machine that may be many seconds."""
     writes = on_opening("setInterval(() => { document.write('x'); document.close() }, 1)")
-    async with a_patient_browser() as browser:
-        await side_by_side(browser, {"writes": observed(opening_of(writes), title="")})
+    await side_by_side(browser, {"writes": observed(opening_of(writes), title="")})
 
 
-async def test_pages_that_replace_themselves_faster_than_they_are_asked_are_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pages_that_replace_themselves_faster_than_they_are_asked_are_observed(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As on a machine so full that a question takes longer to reach a document than the document lasts."""
     send = Calls.send
 
@@ -224,18 +228,17 @@ async def test_pages_that_replace_themselves_faster_than_they_are_asked_are_obse
     monkeypatch.setattr(Calls, "send", late)
     monkeypatch.setattr("browser_workers.chromium.tab.LOAD_CAP_S", 1.0)
     monkeypatch.setattr("browser_workers.chromium.document_limit.MAX_DOCUMENTS", 10**6)
-    framed = (
-        "<iframe srcdoc='text'></iframe><script>setInterval(() => document.querySelector('iframe').src = `/?${Math.random()}`"
-    )
+    monkeypatch.setattr("browser_workers.chromium.document_limit.MAX_IN_FRAMES", 10**6)
+    monkeypatch.setattr("browser_workers.chromium.document_limit.MAX_IN_ONE_FRAME", 10**6)
+    framed = "<iframe></iframe><script>setInterval(() => document.querySelector('iframe').src = `/inner?${Math.random()}`"
     pages = {
         "navigates every 50 ms": observed(opening_of(on_opening("setTimeout(() => { location = `/?${Math.random()}` }, 50)"))),
         "reloads every 50 ms": observed(opening_of(on_opening("setInterval(() => location.reload(), 50)"))),
         "reloads and has a frame that navigates": observed(
-            opening_of(page(f"{framed}, 50); setTimeout(() => location.reload(), 50)</script>{TEXT}"))
+            opening_of(page(f"{framed}, 30); setTimeout(() => location.reload(), 50)</script>{TEXT}"), inner=b"inner")
         ),
     }
-    async with a_patient_browser() as browser:
-        await side_by_side(browser, pages)
+    await side_by_side(browser, pages)
 
 
 async def test_a_question_that_is_passed_on_from_document_to_document_is_answered(
@@ -277,18 +280,18 @@ class Trap(Site):
         return SiteResponse(body, after_s=0.005)
 
 
-async def test_endless_scripts_are_ended() -> None:
+async def test_endless_scripts_are_ended(browser: PlaywrightBrowser) -> None:
     """When they have run for long enough, however long that takes on a busy machine."""
-    async with a_patient_browser() as browser:
-        await side_by_side(
-            browser,
-            {
-                "never returns from a click": observed(opening_of(on_click("for (;;) {}")), said=ENDED),
-                "never returns while it loads": observed(opening_of(on_opening("for (;;) {}")), said=ENDED),
-            },
-        )
+    await side_by_side(
+        browser,
+        {
+            "never returns from a click": observed(opening_of(on_click("for (;;) {}")), said=ENDED),
+            "never returns while it loads": observed(opening_of(on_opening("for (;;) {}")), said=ENDED),
+        },
+    )
 
 
+@pytest.mark.usefixtures("hurried")
 async def test_a_script_that_is_endless_again_and_again_keeps_nobody(browser: PlaywrightBrowser) -> None:
     again = on_click("setInterval(() => { for (;;) {} }, 0)")
     await side_by_side(
@@ -306,6 +309,7 @@ async def test_a_window_in_the_background_that_hangs_is_listed(
         await route.fulfill(body=page("<script>for (;;) {}</script>"), content_type="text/html")
 
     async with browser.session(opening_of(TEXT)) as session:
+        session.context.set_default_timeout(1000 * HANGS_S)
         await session.context.route("http://hangs.test/", hang)
         await session.open()
         first = session.context.pages[0]
@@ -332,19 +336,18 @@ def shows_dialogs(document: bytes) -> Case:
     return case
 
 
-async def test_endless_dialogs_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_dialogs_are_ended(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
     """By their number, however long an operation may take: on a busy machine sixteen dialogs do."""
     monkeypatch.setattr("browser_workers.chromium.tab.LOAD_CAP_S", HANGS_S)
-    async with a_patient_browser() as browser:
-        await side_by_side(
-            browser,
-            {
-                "alerts in a loop": shows_dialogs(on_click("for (;;) alert(1)")),
-                "asks in a loop": shows_dialogs(on_click("while (!confirm('?')) {}")),
-                "asks at intervals": shows_dialogs(on_click("setInterval(() => confirm('?'), 0)")),
-                "alerts while it loads": shows_dialogs(on_opening("for (;;) alert(1)")),
-            },
-        )
+    await side_by_side(
+        browser,
+        {
+            "alerts in a loop": shows_dialogs(on_click("for (;;) alert(1)")),
+            "asks in a loop": shows_dialogs(on_click("while (!confirm('?')) {}")),
+            "asks at intervals": shows_dialogs(on_click("setInterval(() => confirm('?'), 0)")),
+            "alerts while it loads": shows_dialogs(on_opening("for (;;) alert(1)")),
+        },
+    )
 
 
 def opens_windows(script: str) -> Case:
@@ -362,9 +365,8 @@ def opens_windows(script: str) -> Case:
 
 
 @pytest.mark.parametrize("script", ["for (;;) window.open('/')", "setInterval(() => window.open('/'), 1)"])
-async def test_a_storm_of_windows_is_ended(script: str) -> None:
-    async with a_patient_browser() as browser:
-        await side_by_side(browser, {"opens windows": opens_windows(script)})
+async def test_a_storm_of_windows_is_ended(browser: PlaywrightBrowser, script: str) -> None:
+    await side_by_side(browser, {"opens windows": opens_windows(script)})
 
 
 def will_not_be_left(trap: str, said: str) -> Case:
@@ -392,8 +394,7 @@ async def test_pages_that_will_not_be_left_are_left(browser: PlaywrightBrowser, 
     )
     # The navigation has time until the script has been ended.
     monkeypatch.setattr("browser_workers.chromium.endless_scripts._SCRIPT_S", OPERATION_S / 2)
-    async with a_patient_browser() as patient:
-        await side_by_side(patient, {"never returns": will_not_be_left("for (;;) {}", ".*")})
+    await side_by_side(browser, {"never returns": will_not_be_left("for (;;) {}", ".*")})
 
 
 async def test_a_page_that_closes_itself_is_a_named_failure(browser: PlaywrightBrowser) -> None:
@@ -469,23 +470,28 @@ def gives_up(opening: Opening, said: str) -> Case:
     return case
 
 
-async def test_pages_that_never_arrive(browser: PlaywrightBrowser, address: str) -> None:
+async def test_pages_that_never_arrive(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     def served(path: str) -> Opening:
         return Opening(url=f"{address}/{path}", quiet_s=0.03)
 
     await side_by_side(
         browser,
         {
-            "is not answered": gives_up(served("silent"), f"/silent did not answer within {OPERATION_S:g} s"),
             "never ends": observed(served("begun"), title="begun", said=""),
+            "redirects": gives_up(served("turns"), "ERR_TOO_MANY_REDIRECTS"),
         },
     )
-    async with a_patient_browser() as patient:
-        await side_by_side(patient, {"redirects": gives_up(served("turns"), "ERR_TOO_MANY_REDIRECTS")})
+    monkeypatch.setattr(navigation, "LOAD_CAP_S", OPERATION_S)
+    unanswered = gives_up(served("silent"), f"/silent did not answer within {OPERATION_S:g} s")
+    await side_by_side(browser, {"is not answered": unanswered})
 
 
-async def test_pages_that_arrive_again_and_again_are_kept_at_one(browser: PlaywrightBrowser) -> None:
+async def test_pages_that_arrive_again_and_again_are_kept_at_one(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that asks for the next before it has a body would never be painted: an error takes its place."""
+    monkeypatch.setattr("browser_workers.chromium.document_limit.DOCUMENT_EVERY_S", HANGS_S)
+    monkeypatch.setattr("browser_workers.chromium.tab.LOAD_CAP_S", HANGS_S)
     turning = Opening(url=f"{ORIGIN}/turns", site=Trap(), quiet_s=0.03)
     await side_by_side(
         browser,
@@ -496,6 +502,7 @@ async def test_pages_that_arrive_again_and_again_are_kept_at_one(browser: Playwr
     )
 
 
+@pytest.mark.usefixtures("hurried")
 async def test_a_storm_of_documents_is_ended(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chromium has no time for anything else when it gets behind with them. Where the page gets no time either, it is seen."""
     monkeypatch.setattr(launch, "_RELIEF_S", RELIEF_S)
@@ -541,8 +548,7 @@ LONG = {
 
 @pytest.fixture(scope="module")
 async def listening_browser() -> AsyncIterator[PlaywrightBrowser]:
-    context_config = ContextConfig(page_errors=True)
-    async with PlaywrightBrowser(small(), EnvConfig(operation_timeout=OPERATION_S), context_config) as browser:
+    async with PlaywrightBrowser(small(), ENV, ContextConfig(page_errors=True)) as browser:
         yield browser
 
 
