@@ -8,7 +8,7 @@ import anyio.abc
 import pytest
 
 from browser_workers.browser import Opening, Performed
-from browser_workers.chromium import effect_observer, evaluation
+from browser_workers.chromium import effect_observer, evaluation, navigation
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.tab import Tab
@@ -43,6 +43,7 @@ async def on(browser: PlaywrightBrowser, body: str, **others: str) -> AsyncItera
     """A session on a page of rows 50 px apart, which clicks at 20, 70, 120, ... hit."""
     documents = {"/": (LAYOUT + body).encode(), **{f"/{name}": (LAYOUT + text).encode() for name, text in others.items()}}
     async with browser.session(Opening(url=f"{ORIGIN}/", site=Documents(ORIGIN, documents), quiet_s=0.05)) as session:
+        session.context.set_default_timeout(1000 * HANGS_S)
         await session.open()
         yield session
 
@@ -286,7 +287,8 @@ async def _misbehave(stream: anyio.abc.SocketStream) -> None:
                 await stream.send(b"this is no TLS\r\n")
 
 
-async def test_why_a_page_cannot_be_reached(browser: PlaywrightBrowser) -> None:
+async def test_why_a_page_cannot_be_reached(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(navigation, "LOAD_CAP_S", HANGS_S)
     with closed_port() as closed:
         async with (
             await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,

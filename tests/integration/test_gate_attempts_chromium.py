@@ -155,6 +155,7 @@ async def staged_session(site: LocalSite, neighbour: LocalSite, url: str, *own: 
         PlaywrightBrowser(config, EnvConfig(), network=staged.network) as browser,
         browser.session(Opening(url=url, quiet_s=0.0)) as session,
     ):
+        session.context.set_default_timeout(1000 * HANGS_S)
         assert not (await session.open()).navigation_error
         yield Staged(session, staged, site, neighbour)
 
@@ -207,6 +208,7 @@ async def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[S
         browser = await stack.enter_async_context(PlaywrightBrowser(config, EnvConfig()))
         opening = Opening(url=f"http://localhost:{site.port}/", quiet_s=0.0)
         session = await stack.enter_async_context(browser.session(opening))
+        session.context.set_default_timeout(1000 * HANGS_S)
         assert not (await session.open()).navigation_error
         assert isinstance(session.reach, Interception)
         yield Staged(session, StagedNetwork({}, served={}), site, neighbour)

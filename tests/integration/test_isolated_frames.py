@@ -62,6 +62,7 @@ async def opened(browser: PlaywrightBrowser, top: str, **others: str) -> AsyncIt
 
     site = Documents(origin=TOP, documents={"/": (HEAD + top).encode(), "/own": (HEAD + others.get("own", "")).encode()})
     async with browser.session(Opening(url=f"{TOP}/", site=site, quiet_s=0.0)) as session:
+        session.context.set_default_timeout(1000 * HANGS_S)
         for host in (CONSENT, ADVERT):
             await session.context.route(f"{host}/**", fulfil)
         await session.open()
@@ -192,7 +193,7 @@ async def test_a_frame_that_changes_its_process_is_followed(browser: PlaywrightB
         tab = await session._windows.active()
         assert named((await session.view()).elements) == [("button", "Own")]
         for url, name in ((f"{CONSENT}/", "Agree"), (f"{ADVERT}/", "Buy"), (f"{TOP}/own", "Own"), (f"{CONSENT}/", "Agree")):
-            async with tab.page.expect_event("framenavigated", timeout=1000 * HANGS_S):
+            async with tab.page.expect_event("framenavigated"):
                 await tab.page.evaluate(f"document.querySelector('iframe').src = '{url}'")
             seen = await session.view()
             assert named(seen.elements) == [("button", name)]

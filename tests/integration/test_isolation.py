@@ -15,6 +15,7 @@ from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
+from tests.deadlines import HANGS_S
 from tests.support.browsers.local_site import LocalSite, Reply, local_site
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -93,6 +94,7 @@ async def pair(site: LocalSite) -> AsyncIterator[tuple[PlaywrightSession, Playwr
         browser.session(opening) as another,
     ):
         for session in (one, another):
+            session.context.set_default_timeout(1000 * HANGS_S)
             assert await session.open() == Performed(num_documents=1)
             assert first_page(session).url == opening.url
         yield one, another

@@ -62,6 +62,7 @@ def config(**changes: object) -> BrowserConfig:
 @asynccontextmanager
 async def opened(browser: PlaywrightBrowser, opening: Opening) -> AsyncIterator[tuple[PlaywrightSession, Page]]:
     async with browser.session(opening) as session:
+        session.context.set_default_timeout(1000 * HANGS_S)
         assert not (await session.open()).navigation_error
         yield session, session.context.pages[0]
 
@@ -178,7 +179,7 @@ async def test_pages_cannot_get_out_of_the_web(browser: PlaywrightBrowser, site:
             for each in session.context.pages:
                 where = await each.evaluate("location.href")
                 assert where.startswith((site.origin, "about:", "chrome-error:")), f"{attempt} led to {where}"
-            await page.goto(f"{site.origin}/", timeout=1000 * HANGS_S)
+            await page.goto(f"{site.origin}/")
         if not url.startswith("data:"):
             frame = "url => { const it = document.createElement('iframe'); it.src = url; document.body.append(it) }"
             await page.evaluate(frame, url)
