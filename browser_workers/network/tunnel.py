@@ -65,6 +65,8 @@ async def _socks(proxy: ProxyAddress, host: str, port: int) -> socket.socket:
         raise ProxyFailed(f"the proxy {proxy.name} answered what is no SOCKS") from error
     except ValueError as error:
         raise _Refused(f"{host} is a name that the proxy {proxy.name} cannot be told") from error
+    except OSError as error:
+        raise ProxyFailed(f"the proxy {proxy.name} broke off: {error}") from error
     return connected
 
 

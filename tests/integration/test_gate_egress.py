@@ -170,6 +170,7 @@ FAILING = {
     "wrong password": Failing("works", "the proxy {name} answered", cools=True),
     "dead": Failing("dead", "the proxy {name} cannot be reached", cools=True),
     "closes": Failing("closes", "the proxy {name} ", cools=True),
+    "resets": Failing("resets", "the proxy {name} broke off: ", cools=True),
     "cannot": Failing("cannot", "the proxy {name} answered", cools=False),
     "silent": Failing("silent", "the proxy {name} did not answer within 0.2 s", cools=False),
 }

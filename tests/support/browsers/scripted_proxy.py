@@ -2,19 +2,23 @@
 
 import base64
 import ipaddress
+import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
 import anyio
 import anyio.abc
+from anyio.abc import SocketAttribute
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 Kind = Literal["http", "socks5"]
-Manner = Literal["works", "cannot", "silent", "closes", "talks", "garbles", "drops ipv6"]
+Manner = Literal["works", "cannot", "silent", "closes", "resets", "talks", "garbles", "drops ipv6"]
 """`cannot`: the site cannot be reached; `talks`: more than its answer; `garbles`: where it leads from is no text (SOCKS)."""
 _GRANTED, _UNREACHABLE = 0, 4
 _HEAD = 2**12
+_AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class ScriptedProxy:
@@ -40,6 +44,10 @@ class ScriptedProxy:
         async with stream:
             with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.IncompleteRead, anyio.ClosedResourceError):
                 if self.manner == "closes":
+                    return
+                if self.manner == "resets":
+                    await stream.receive()
+                    stream.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
                     return
                 if self.manner == "silent":
                     await anyio.sleep_forever()
