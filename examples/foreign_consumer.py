@@ -35,7 +35,7 @@ async def stored(client: Client, stream: str, request: dict[str, object]) -> Msg
 async def consume(url: str, seed: str, run: str, folder: Path) -> None:
     # The answers come back under the prefix that the consumer's key may listen on.
     client = await nats.connect(
-        url, nkeys_seed_str=seed, inbox_prefix="_INBOX_consumer", error_cb=told, max_reconnect_attempts=1
+        url, nkeys_seed_str=seed, inbox_prefix="_INBOX_consumer", error_cb=told, max_reconnect_attempts=1, connect_timeout=30
     )
     about = json.loads((await client.request(f"$JS.API.STREAM.INFO.{run}_TRAJECTORIES", timeout=10)).data)
     num_shards = int(about["config"].get("metadata", {}).get("millrace.num_shards", "1"))
