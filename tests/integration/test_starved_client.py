@@ -1,10 +1,12 @@
 """A process that could not run for a while: what it had begun goes on when it runs again, and its connection comes back."""
 
-import time
+import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.lowlevel
 import psutil
 import pytest
 from anyio.abc import SocketAttribute
@@ -25,25 +27,40 @@ from tests.contract.backends import CONFIG, QUEUES, SUBJECTS
 from tests.deadlines import HANGS_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
-IMPATIENT = replace(CONFIG, request_timeout_s=0.5)
 LARGE, NUM_LARGE = "x" * 2**20, 24
 """More than the sockets on the way hold."""
-HELD_UP_S = 4 * 3 * IMPATIENT.request_timeout_s
+HELD_UP_S = 4 * 3 * CONFIG.request_timeout_s
 """Several times what an operation may take."""
 
 
-async def test_time_in_which_nothing_could_be_tried_counts_for_nothing(tmp_path: Path) -> None:
+def hold_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an event loop finds that could not run: its clock has gone on, and nothing else."""
+    loop = asyncio.get_running_loop()
+    before = loop.time
+    monkeypatch.setattr(loop, "time", lambda: before() + HELD_UP_S)
+
+
+async def test_time_in_which_nothing_could_be_tried_counts_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The event loop is held up, for longer than an operation may take, while a request is on its way."""
     subject = SUBJECTS.checkpoint(PolicyVersion(1))
     async with (
         nats_server(tmp_path) as address,
         connect(address, SUBJECTS, CONFIG, name="witness") as witness,
-        connect(address, SUBJECTS, IMPATIENT, name="starved") as bus,
+        connect(address, SUBJECTS, CONFIG, name="starved") as bus,
     ):
         await create_topology(witness, streams(SUBJECTS, CONFIG), QUEUES)
-        async with anyio.create_task_group() as group:
-            group.start_soon(_hold_up)
-            await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+        publish = bus._link.publish
+
+        async def send_and_stand_still(*given: Any, **named: Any) -> None:
+            monkeypatch.setattr(bus._link, "publish", publish)
+            await publish(*given, **named)
+            hold_up(monkeypatch)
+
+        monkeypatch.setattr(bus._link, "publish", send_and_stand_still)
+        await bus.append(SUBJECTS.checkpoints, subject, checkpoint(1), expect=Expect(subject, 0))
+        assert bus._link.publish == publish
         assert await witness.last_seq(SUBJECTS.checkpoints) == 1
 
 
@@ -133,10 +150,19 @@ async def test_a_process_that_stands_still_while_it_connects_is_connected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_CONNECT_S", 0.9 * HELD_UP_S)
-    async with nats_server(tmp_path) as address, anyio.create_task_group() as group:
-        group.start_soon(_hold_up)
+    reach = Transport.connect
+
+    async def stand_still_and_reach(*given: Any, **named: Any) -> None:
+        monkeypatch.setattr(Transport, "connect", reach)
+        await anyio.lowlevel.checkpoint()  # the deadline has begun
+        hold_up(monkeypatch)
+        await reach(*given, **named)
+
+    async with nats_server(tmp_path) as address:
+        monkeypatch.setattr(Transport, "connect", stand_still_and_reach)
         async with connect(address, SUBJECTS, CONFIG, name="starved") as bus:
             await bus.tell(SUBJECTS.cancel, EpisodeCancel(episodes=(), reason=""))
+    assert Transport.connect is reach
 
 
 async def test_a_server_that_greets_late_is_given_more_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +186,3 @@ async def test_a_server_that_never_greets_is_given_up(monkeypatch: pytest.Monkey
         with anyio.fail_after(HANGS_S), pytest.raises(BusUnavailable, match="no NATS server answers"):
             async with connect(address, SUBJECTS, CONFIG, name="unheard"):
                 pass
-
-
-async def _hold_up() -> None:
-    time.sleep(HELD_UP_S)  # noqa: ASYNC251 - this is what it is about
