@@ -51,7 +51,7 @@ def commands(text: str) -> list[list[str]]:
 
 async def typed(words: list[str], folder: Path, environment: Mapping[str, str]) -> str:
     """What it printed."""
-    with anyio.fail_after(HANGS_S):
+    with anyio.fail_after(3 * HANGS_S):
         done = await anyio.run_process(
             millrace_command(words), cwd=folder, env={**millrace_environment(), **environment}, check=False
         )
