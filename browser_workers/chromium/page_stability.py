@@ -22,7 +22,6 @@ from schemas.messages import Action
 
 T = TypeVar("T")
 
-SETTLE_CAP_S = 8.0
 _TRAFFIC_CAP_S = 3.0
 """How long requests of a loaded document are waited for: some never end."""
 _RESTLESS_CAP_S = 0.7
@@ -111,7 +110,7 @@ class PageStability:
 
     # what there is ----------------------------------------------------------------------------------------------------
 
-    async def settle(self, cap_s: float = SETTLE_CAP_S) -> None:
+    async def settle(self, cap_s: float) -> None:
         """Waits until page and network have come to rest, or `cap_s` seconds.
 
         The network has to stay quiet only where something was loaded since it last was; one look at the page brings every

@@ -20,12 +20,13 @@ from browser_workers.chromium.evaluation import LOAD_CAP_S, Evaluation
 from browser_workers.chromium.loading import Loading
 from browser_workers.chromium.navigation import Navigation
 from browser_workers.chromium.page_frames import PageFrames
-from browser_workers.chromium.page_stability import SETTLE_CAP_S, PageStability
+from browser_workers.chromium.page_stability import PageStability
 from browser_workers.chromium.settings import TabSettings
 from schemas.errors import BrowserError
 from schemas.messages import Screenshot
 
 T = TypeVar("T")
+_SETTLE_CAP_S = 8.0
 _TEXT_LIMIT = 40_000
 _VALUE_LIMIT = 100_000
 
@@ -128,9 +129,12 @@ class Tab:
 
     # what there is ----------------------------------------------------------------------------------------------------
 
-    async def settle(self, cap_s: float = SETTLE_CAP_S) -> None:
-        """Waits until page and network have come to rest, or `cap_s` seconds, or what three operations may take."""
-        await self.stability.settle(min(cap_s, 3 * self._settings.timeout_s))
+    async def settle(self, cap_s: float = 0.0) -> None:
+        """Waits until page and network have come to rest, or `cap_s` seconds, or what three operations may take.
+
+        `cap_s`: 0 is what an action may set off.
+        """
+        await self.stability.settle(min(cap_s or _SETTLE_CAP_S, 3 * self._settings.timeout_s))
 
     async def arrive(self) -> None:
         """Whatever site was asked for when settling ended has answered afterwards, or has been given up."""

@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from browser_workers.browser import Opening, Performed
-from browser_workers.chromium import effect_observer, page_events, windows
+from browser_workers.chromium import effect_observer, page_events
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.site import Documents
@@ -16,11 +16,11 @@ from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind, BrowserTab
 from tests.deadlines import HANGS_S
 from tests.support.browsers.browser_pages import ORIGIN, at, click, opening_of, page, press, small, title
+from tests.support.browsers.patience import wait_for_pages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 
 LOG = "<script>const log = (text) => { document.title = document.title.replace('page', '').concat(' ', text).trim() }</script>"
-LATE_WINDOWS = ("_APPEARS_S", "_WINDOW_S", "_LISTING_S")
 STYLE = "<style>.row { position: absolute; left: 0; width: 400px; height: 40px }</style>"
 
 
@@ -41,9 +41,7 @@ async def browser() -> AsyncIterator[PlaywrightBrowser]:
 
 @pytest.fixture
 def late_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was announced is waited for until it is there, and what is asked of tabs until it is answered."""
-    for cap in LATE_WINDOWS:
-        monkeypatch.setattr(windows, cap, HANGS_S)
+    wait_for_pages(monkeypatch)
 
 
 async def value(session: PlaywrightSession, expression: str) -> str:
@@ -326,8 +324,7 @@ async def test_a_window_that_a_page_opens_is_the_page(browser: PlaywrightBrowser
     async with browser.session(opening_of(body, popup=popup)) as session:
         await session.open()
         with monkeypatch.context() as late:
-            for cap in LATE_WINDOWS:
-                late.setattr(windows, cap, HANGS_S)
+            wait_for_pages(late)
             performed = await session.perform(click())
         assert performed.notice == "a new window was opened"
         assert [(each.url, each.active) for each in (await session.state()).tabs] == [

@@ -5,7 +5,6 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -15,8 +14,9 @@ import psutil
 import pytest
 
 from browser_workers.browser import Opening, PageState
-from browser_workers.chromium import evaluation, navigation, page_stability, windows
+from browser_workers.chromium import navigation
 from browser_workers.chromium.browser import PlaywrightBrowser
+from browser_workers.chromium.page_stability import PageStability
 from browser_workers.chromium.process.executable import find_chromium
 from browser_workers.chromium.process.launch import chromium
 from browser_workers.chromium.session import PlaywrightSession
@@ -27,6 +27,7 @@ from schemas.env_config import EnvConfig
 from schemas.errors import BrowserLost, PageFailed
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
+from tests.support.browsers.patience import wait_for_pages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
@@ -162,7 +163,7 @@ async def test_a_link_that_leads_nowhere_is_said(browser: PlaywrightBrowser) -> 
 
 
 async def test_what_a_click_fetches_is_waited_for(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_stability, "_TRAFFIC_CAP_S", HANGS_S)
+    wait_for_pages(monkeypatch)
     async with browser.session(opening()) as session:
         await session.open()
         await session.perform(click(270))
@@ -170,8 +171,7 @@ async def test_what_a_click_fetches_is_waited_for(browser: PlaywrightBrowser, mo
 
 
 async def test_a_new_window_becomes_the_page(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
-    for cap in ("_APPEARS_S", "_WINDOW_S"):
-        monkeypatch.setattr(windows, cap, HANGS_S)
+    wait_for_pages(monkeypatch)
     async with browser.session(opening()) as session:
         await session.open()
         performed = await session.perform(click(120))
@@ -272,12 +272,19 @@ async def test_links_that_lead_to_no_document_at_once_hold_nothing_up(
         assert await title(session) == expected
 
 
-async def be_impatient(session: PlaywrightSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sites are given up soon from now on; the browser itself may take its time."""
-    tab = await session._windows.active()
-    tab._settings = replace(tab._settings, env=EnvConfig(operation_timeout=1.0))
-    for module in (evaluation, navigation):
-        monkeypatch.setattr(module, "LOAD_CAP_S", 1.0)
+def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sites are given up soon after they were asked from now on; the browser itself may take its time until they are."""
+    settle = PageStability.settle
+
+    async def until_asked(stability: PageStability, cap_s: float) -> None:
+        with anyio.CancelScope() as scope:
+            stability._calls.page.once("request", lambda _: scope.cancel())
+            if stability.loading.navigation is None:
+                await settle(stability, cap_s)
+
+    wait_for_pages(monkeypatch)
+    monkeypatch.setattr(PageStability, "settle", until_asked)
+    monkeypatch.setattr(navigation, "LOAD_CAP_S", 1.0)
 
 
 async def test_a_site_that_never_answers_is_given_up(
@@ -285,7 +292,7 @@ async def test_a_site_that_never_answers_is_given_up(
 ) -> None:
     async with browser.session(opening("/link", site=links(f"{site}/never"))) as session:
         await session.open()
-        await be_impatient(session, monkeypatch)
+        be_impatient(monkeypatch)
         for action in (click(100), Action(kind=ActionKind.NAVIGATE, text=f"{site}/never")):
             performed = await session.perform(action)
             assert performed.navigation_error == f"{site}/never did not answer within 1 s"
@@ -299,7 +306,7 @@ async def test_a_site_that_is_asked_before_the_click_is_over_is_given_up_too(
     pages = Documents(origin=ORIGIN, documents=PAGES | {"/eager": eager.encode()})
     async with browser.session(opening("/eager", site=pages)) as session:
         await session.open()
-        await be_impatient(session, monkeypatch)
+        be_impatient(monkeypatch)
         performed = await session.perform(click(100))
         assert performed.navigation_error == f"{site}/never did not answer within 1 s"
         assert await title(session) == "here"

@@ -8,7 +8,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from browser_workers.chromium.tab import Tab
 from browser_workers.suites.shop.tasks.task import Difficulty
 from bus.blocklist import read_blocklist
 from bus.context import WorkerContext
@@ -27,9 +26,9 @@ from schemas.env_config import EnvConfig
 from schemas.ids import TaskId, WorkerId
 from schemas.judge_config import JudgeConfig, OpenAIConfig
 from schemas.messages import Action, Judgement, Observation, Role, Verdict
-from tests.deadlines import HANGS_S
 from tests.support.browsers.labelled_shop import Kind, Labelled, LabelledShop, labelled, lucky_guess
 from tests.support.browsers.page_plays import CONFIG, SUBJECTS, judged, playing
+from tests.support.browsers.patience import wait_for_pages
 from tests.support.judging.reading_model import ReadingModel
 from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 from tests.support.texts.page_text import ReadBrowser, ScreenshotTexts
@@ -114,21 +113,8 @@ def test_the_set_is_large_and_balanced() -> None:
         assert {way.difficulty for way in ways if way.kind is kind} == set(Difficulty)
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page has come to rest before it is asked where the next step's element is, however long that takes."""
-    settle = Tab.settle
-
-    async def settled(tab: Tab, cap_s: float = HANGS_S) -> None:
-        await settle(tab, max(cap_s, HANGS_S))
-
-    monkeypatch.setattr(Tab, "settle", settled)
-    monkeypatch.setattr("browser_workers.chromium.windows._WINDOW_S", HANGS_S)
-    monkeypatch.setattr("browser_workers.chromium.page_stability._TRAFFIC_CAP_S", HANGS_S)
-
-
-@pytest.mark.usefixtures("patient")
-async def test_checks_and_the_rubric_agree_with_every_label(tmp_path: Path) -> None:
+async def test_checks_and_the_rubric_agree_with_every_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_pages(monkeypatch)  # each step asks the page where the next one's element is
     ways, lucky, texts = labelled(), lucky_guess(), ScreenshotTexts()
     tasks = [way.task() for way in (*ways, lucky)]
     async with playing(

@@ -18,6 +18,7 @@ from schemas.env_config import EnvConfig
 from schemas.errors import BrowserLost, PageFailed
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
+from tests.support.browsers.patience import wait_for_pages
 from tests.support.browsers.provided_doubles import Chromiums
 from tests.support.browsers.scripted_provider import KEY, Fault, ScriptedProvider, scripted_provider
 
@@ -59,7 +60,7 @@ async def provided(
 async def test_episodes_in_the_default_context_of_sessions_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("browser_workers.chromium.windows._APPEARS_S", HANGS_S)
+    wait_for_pages(monkeypatch)
     async with provided(tmp_path, color_scheme="dark") as (provider, browser, _):
         for _ in range(2):
             async with browser.session(OPENING) as session:

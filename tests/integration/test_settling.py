@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from browser_workers.browser import Opening
-from browser_workers.chromium import effect_observer, endless_scripts, evaluation, tab, windows
+from browser_workers.chromium import effect_observer, endless_scripts, evaluation, tab
 from browser_workers.chromium import page_stability as rest
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls
@@ -17,6 +17,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
+from tests.support.browsers.patience import wait_for_pages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://pages.test"
@@ -61,10 +62,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that a page does is waited for: on a busy machine a frame takes what twenty do."""
     monkeypatch.setattr(evaluation, "_SCRIPT", _PATIENT)
     monkeypatch.setattr(effect_observer, "_PAGE_CAP_MS", 1000 * HANGS_S)
-    monkeypatch.setattr(rest, "_TRAFFIC_CAP_S", HANGS_S)
-    monkeypatch.setattr(windows, "_WINDOW_S", HANGS_S)
-    wait = rest.PageStability.settle
-    monkeypatch.setattr(rest.PageStability, "settle", lambda stability, cap_s: wait(stability, HANGS_S))
+    wait_for_pages(monkeypatch)
 
 
 @asynccontextmanager
