@@ -56,10 +56,14 @@ class Run:
         records = await self.admin.history(self.subjects.judged, self.subjects.judgements(None))
         return [record.message for record in records if isinstance(record.message, Judgement)]
 
-    async def wait_judged(self, count: int) -> None:
+    async def wait_judged(self, *workers: str) -> None:
+        """Returns when an episode of each of these browser workers is judged."""
+        awaited = set(workers)
         async with self.admin.tail(self.subjects.judged, self.subjects.judgements(None)) as records:
-            for _ in range(count):
-                await anext(records)
+            while awaited:
+                judgement = (await anext(records)).message
+                assert isinstance(judgement, Judgement)
+                awaited.discard(judgement.trajectory.worker)
 
     async def wait_for_work(self, name: str) -> None:
         """Returns when a heartbeat says that the worker waits for work."""
@@ -109,7 +113,7 @@ async def test_a_drained_worker_finishes_and_a_rolling_restart_loses_nothing(run
         run.roles.start(Role.FEEDER)
         for role, count in _CREW.items():
             run.roles.start(role, count=count)
-        await run.wait_judged(10)
+        await run.wait_judged("browser-1", "browser-2")
         code, told, complaint = await run.command("drain", "browser-2")
         assert (code, complaint) == (0, "")
         assert told.splitlines()[-1] == "browser-2 has left"
