@@ -110,7 +110,6 @@ async def test_each_trajectory_is_judged_once_and_no_question_is_asked_in_vain(t
         judging_run(
             tmp_path / "run",
             endpoint.base_url,
-            "bus_config.judge_ack_wait_s=6",
             f"env_config.evaluation_workers={NUM_AT_ONCE}",
             f"openai_config.max_concurrent={NUM_AT_ONCE}",
             "openai_config.max_answers=9",
