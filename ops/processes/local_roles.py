@@ -8,6 +8,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+import structlog
 
 from bus.background import background
 from bus.server.lock import has_own_server
@@ -22,9 +23,11 @@ from schemas.config import Config
 from schemas.errors import BusUnavailable, ConfigurationError
 from schemas.messages import Role
 
+_log = structlog.get_logger()
 _SERVER_S = 180.0
 """For its process and its streams, beside what it has to read."""
-_ENDING_S = 10.0
+_ENDING_S = 60.0
+"""For the server that a killed run left behind: it ends guard by guard."""
 _RETRY_S = 0.1
 
 
@@ -109,6 +112,8 @@ class LocalRoles:
     async def _no_other_serves(self) -> None:
         """What a killed run left behind is about to end, and who only reads is waited for by the server."""
         with anyio.move_on_after(_ENDING_S):
+            if has_own_server(self._folder.server):
+                _log.warning("server_awaited", reason="another process runs it", at_the_longest=f"{_ENDING_S:.0f} s")
             while has_own_server(self._folder.server):  # noqa: ASYNC110 - another process's end is announced by nobody
                 await anyio.sleep(_RETRY_S)
             return

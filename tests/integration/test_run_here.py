@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from bus.server import server_process
 from ops.config.loading import load_config
@@ -14,8 +15,10 @@ from ops.processes import local_roles
 from ops.processes.role_process import millrace_command, millrace_environment
 from ops.run.folder import RunFolder
 from ops.simulation.material import ensure_task_file
+from schemas.config import Config
 from schemas.errors import ConfigurationError
 from tests.deadlines import HANGS_S
+from tests.support.polling import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 _NUM_ITERATIONS, _BATCH = 4, 20
@@ -128,13 +131,18 @@ async def test_a_second_run_in_a_folder_is_refused_before_anything_of_it_starts(
         assert log.read_text().count('"event": "joined"') <= 1, log.name
 
 
+def created(path: Path) -> tuple[RunFolder, Config]:
+    folder = RunFolder(path)
+    config = load_config("simulation", [f"save_path={path}", f"data_path={path}"])
+    folder.create(config, needed_bytes=0)
+    return folder, config
+
+
 async def test_a_server_that_somebody_else_runs_is_not_taken_for_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_roles, "_ENDING_S", 0.0)
-    folder = RunFolder(tmp_path / "run")
-    config = load_config("simulation", [f"save_path={folder.path}", f"data_path={folder.path}"])
-    folder.create(config, needed_bytes=0)
+    folder, config = created(tmp_path / "run")
     async with (
         server_process(folder.server, [config.bus_config], lasting=True),
         local_roles.local_roles(folder) as roles,
@@ -142,5 +150,20 @@ async def test_a_server_that_somebody_else_runs_is_not_taken_for_ones_own(
         with pytest.raises(ConfigurationError, match=f"another process runs the server of {folder.path}"):
             await roles.serve(config)
         assert roles.supervisor.statuses == ()
-    async with local_roles.local_roles(folder) as roles:
-        await roles.serve(config)
+
+
+async def test_a_server_that_a_killed_run_left_behind_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_roles, "_ENDING_S", HANGS_S)
+    folder, config = created(tmp_path / "run")
+    with capture_logs() as logs, anyio.fail_after(HANGS_S):
+
+        async def is_said() -> bool:
+            return "server_awaited" in {log["event"] for log in logs}
+
+        async with (
+            local_roles.local_roles(folder) as roles,
+            anyio.create_task_group() as group,
+            server_process(folder.server, [config.bus_config], lasting=True),
+        ):
+            group.start_soon(roles.serve, config)
+            await until(is_said)
