@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bus.server import server_process
+from bus.server.lock import has_own_server
 from ops.config.loading import load_config
 from ops.processes import local_roles
 from ops.processes.role_process import millrace_command, millrace_environment
@@ -21,7 +22,7 @@ from tests.deadlines import HANGS_S
 from tests.support.polling import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
-_NUM_ITERATIONS, _BATCH = 4, 20
+_BATCH = 20
 
 
 def arguments(folder: Path) -> list[str]:
@@ -30,7 +31,8 @@ def arguments(folder: Path) -> list[str]:
         "env_config.test_tasks": ensure_task_file(folder.parent / "test.jsonl", num_tasks=5),
         "env_config.train_tasks_rollout_size": _BATCH,
         "env_config.server_size": 8,
-        "feeder_config.num_iterations": _NUM_ITERATIONS,
+        "feeder_config.num_iterations": 1_000_000,  # until it is killed, told to leave, or given another number
+        "feeder_config.max_staleness": 1,
         "feeder_config.evaluate_last": "true",
         "feeder_config.lease_s": 2,
         "simulation_config.mean_steps": 2,
@@ -60,9 +62,16 @@ async def test_a_run_in_one_command_and_on_from_a_kill(tmp_path: Path) -> None:
         finally:
             process.kill()
             await process.wait()
-    said = await ended("run", "--run-dir", str(folder))
+
+    async def is_gone() -> bool:
+        return not has_own_server(folder / "server")
+
+    await until(is_gone)
+    # It may have published one more than its log says, and admitted the two iterations that follow.
+    num_iterations = log.read_text().count("version_published") + 3
+    said = await ended("run", "--run-dir", str(folder), f"feeder_config.num_iterations={num_iterations}")
     assert f"done: {folder}" in said
-    assert f"{_NUM_ITERATIONS * _BATCH} of {_NUM_ITERATIONS * _BATCH}" in said or "training episodes 100 %" in said
+    assert f"{num_iterations * _BATCH} of {num_iterations * _BATCH}" in said or "training episodes 100 %" in said
     assert "every admitted task has one trajectory and one judgement" in await ended("audit", str(folder))
     assert (folder / "logs" / "browser-2.log").exists()
 
@@ -109,7 +118,7 @@ async def test_so_is_a_reference_that_cannot_be_had(tmp_path: Path) -> None:
 
 async def test_a_second_run_in_a_folder_is_refused_before_anything_of_it_starts(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    endless = [*arguments(folder), "feeder_config.num_iterations=1000000"]
+    endless = arguments(folder)
     command = millrace_command(endless)
     with (tmp_path / "first.out").open("wb") as output, anyio.fail_after(HANGS_S):
         first = await anyio.open_process(command, env=millrace_environment(), stdout=output, stderr=output)
