@@ -32,6 +32,7 @@ from schemas.extensions import EXPORTERS
 from schemas.ids import RunName, WorkerId
 from schemas.messages import Heartbeat, Role, Split
 from tests.support.runs import archive_world as world
+from tests.support.runs.leaving_role import role_command
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 NUM_EPISODES = 40
@@ -161,7 +162,7 @@ async def test_the_archiver_follows_a_run_that_goes_on(tmp_path: Path) -> None:
     run = new_run(tmp_path / "run", "live", 2)
     async with opened(run) as (bus, subjects):
         settings = ["archive_config.episodes_per_part=4", "archive_config.seconds_per_part=0.5"]
-        command = millrace_command(["archive", "--run-dir", str(run.path), "--name", "archiver-1", *settings])
+        command = role_command("archive", "--run-dir", str(run.path), "--name", "archiver-1", *settings)
         async with await anyio.open_process(
             command, env=millrace_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as archiver:

@@ -9,10 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ops.processes.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_environment
 from ops.run.folder import RunFolder
 from tests.deadlines import HANGS_S
 from tests.support.drills.quickstart_process import VICTIMS, descendants, find, quickstart, wait_for
+from tests.support.runs.leaving_role import role_command
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 _LIMIT_S = 1500.0
@@ -30,8 +31,8 @@ _SHORT = (
 @contextmanager
 def a_browser_by_hand(folder: Path) -> Iterator[None]:
     """A second browser worker that joins, takes its share, and is told to leave."""
-    arguments = ["browser", "--run-dir", str(folder), "--name", "browser-by-hand", "env_config.server_size=8"]
-    by_hand = subprocess.Popen(millrace_command(arguments), env=millrace_environment())
+    command = role_command("browser", "--run-dir", str(folder), "--name", "browser-by-hand", "env_config.server_size=8")
+    by_hand = subprocess.Popen(command, env=millrace_environment())
     try:
         yield
     finally:

@@ -23,7 +23,7 @@ from bus.server import nats_server
 from bus.server.embedded import address_of
 from bus.subjects import Subjects
 from bus.topology import shared_queues, streams
-from ops.processes.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_environment
 from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable, ConfigurationError, NotPermitted
 from schemas.ids import RunName
@@ -34,6 +34,7 @@ from tests.deadlines import HANGS_S
 from tests.support.bus.played import play
 from tests.support.closed_port import closed_port
 from tests.support.polling import until
+from tests.support.runs.leaving_role import role_command
 from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -181,7 +182,7 @@ async def test_a_run_s_server_that_comes_back_while_somebody_reads_waits_until_h
         await play(bus, task("a"))
     async with AsyncExitStack() as stack:
         async with connect(tmp_path, serve=True) as run:
-            command = millrace_command(("server", "--run-dir", str(tmp_path)))
+            command = role_command("server", "--run-dir", str(tmp_path))
             server = await start_process(command, env=millrace_environment(), stderr=subprocess.PIPE)
             stack.push_async_callback(server.aclose)
             assert server.stderr is not None

@@ -16,7 +16,7 @@ from bus.jetstream import JetStreamBus, connect, create_topology
 from bus.server import nats_server
 from bus.topology import shared_queues, streams, trajectory_queue
 from ops.processes.local_roles import local_roles
-from ops.processes.role_process import millrace_command, millrace_environment
+from ops.processes.role_process import millrace_environment
 from ops.run.folder import RunFolder
 from schemas.config import Config
 from schemas.errors import ConfigurationError
@@ -27,6 +27,7 @@ from tests.support.judging.asked_judge import SUBJECTS, answered, for_test, hope
 from tests.support.judging.endpoint_replies import Reply, failed
 from tests.support.judging.endpoint_requests import Asked
 from tests.support.judging.scripted_endpoint import scripted_endpoint
+from tests.support.runs.leaving_role import role_command
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 KEY = "sk-open-sesame"
@@ -46,7 +47,7 @@ async def run_of(config: Config, path: Path) -> AsyncIterator[tuple[RunFolder, J
 
 @asynccontextmanager
 async def judge_process(folder: RunFolder, **environment: str) -> AsyncIterator[Process]:
-    command = millrace_command(["judge", "--run-dir", str(folder.path), "--name", "judge-1"])
+    command = role_command("judge", "--run-dir", str(folder.path), "--name", "judge-1")
     without = {name: value for name, value in millrace_environment().items() if not name.endswith("_API_KEY")}
     async with await anyio.open_process(command, stderr=subprocess.PIPE, env={**without, **environment}) as process:
         try:
