@@ -282,7 +282,11 @@ class Bus(Protocol):
     async def last_seq(self, stream: str) -> int: ...
 
     def listen(self, subject_filter: str) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
-        """Hears what is told or republished from now on. `seq` is that of the republished record, or 0."""
+        """Hears what is told or republished from now on. `seq` is that of the republished record, or 0.
+
+        Raises:
+            BusUnavailable: the server cannot be told who listens.
+        """
         ...
 
     async def tell(self, subject: str, message: AnyMessage) -> None:
@@ -294,7 +298,11 @@ class Bus(Protocol):
         ...
 
     def offers(self, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AbstractAsyncContextManager[None]:
-        """While open, answers offers with what `accept` says. `accept` decides at once and must not raise."""
+        """While open, answers offers with what `accept` says. `accept` decides at once and must not raise.
+
+        Raises:
+            BusUnavailable: the server cannot be told who is there.
+        """
         ...
 
     def lease(self, name: str, *, ttl_s: float) -> AbstractAsyncContextManager[Lease]:

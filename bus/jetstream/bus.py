@@ -21,7 +21,7 @@ from bus.jetstream.link import Link, open_link
 from bus.jetstream.micro import MicroService, served
 from bus.jetstream.offers import offer, offers
 from bus.jetstream.read import Reader, unix_seconds
-from bus.jetstream.retrying import RetryLimits, retried
+from bus.jetstream.retrying import RetryLimits, known, retried
 from bus.jetstream.stream_state import standing_of
 from bus.jetstream.streams import Streams
 from bus.jetstream.tail import tail
@@ -134,12 +134,11 @@ class JetStreamBus:
     async def listen(self, subject_filter: str) -> AsyncIterator[AsyncIterator[Record]]:
         heard = Handoff[Record]()
         feed = await self._link.subscribe(subject_filter, lambda message: _hear(heard, message))
-        # Others may publish from now on, over connections of their own: the server must know of us first.
-        await self._link.round_trip()
-        if feed.refused:
-            await self._link.forget(feed)
-            raise self._link.refusal("subscription", feed.subject)
         try:
+            # Others may publish from now on, over connections of their own: the server must know of us first.
+            await known(self._link, subject_filter, self._limits)
+            if feed.refused:
+                raise self._link.refusal("subscription", feed.subject)
             yield heard
         finally:
             await self._link.forget(feed)
@@ -155,11 +154,11 @@ class JetStreamBus:
         return await offer(self._link, subject, encode(message), timeout_s=timeout_s)
 
     def offers(self, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AbstractAsyncContextManager[None]:
-        return offers(self._link, subject_filter, accept)
+        return offers(self._link, subject_filter, accept, self._limits)
 
     def serve(self, service: MicroService) -> AbstractAsyncContextManager[None]:
         """While open, this process is found and asked as a NATS micro service."""
-        return served(self._link, service)
+        return served(self._link, service, self._limits)
 
     async def ask(self, subject: str, question: bytes, *, timeout_s: float) -> bytes | None:
         """What the endpoint there answers; None: nobody is there.

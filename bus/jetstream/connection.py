@@ -16,6 +16,7 @@ from nats.aio.client import Client
 
 from bus.address import ServerAddress
 from bus.address_file import read_whereabouts
+from bus.jetstream.calls import NoAnswer
 from bus.jetstream.client import PatientClient
 from bus.jetstream.nearest import nearest_first
 from bus.jetstream.transport import Transport
@@ -256,17 +257,21 @@ class Connection:
             await self._up.wait()
         return self.is_up
 
-    async def round_trip(self) -> None:
-        """Returns once the server has seen everything sent before, and we have read everything it had sent."""
+    async def round_trip(self, timeout_s: float) -> None:
+        """Returns once the server has seen everything sent before, and we have read everything it had sent.
+
+        Raises:
+            NoAnswer: there is no connection, it was lost, or the server has not said so in time.
+        """
         if not self.is_up:
-            return
+            raise NoAnswer("no connection")
         try:
-            with anyio.move_on_after(CLOSING_S):
+            with anyio.fail_after(timeout_s):
                 # The library's ping overtakes what waits to be sent; the second one comes behind it.
-                await self._client.flush(timeout=1)
-                await self._client.flush(timeout=1)
+                await self._client.flush()
+                await self._client.flush()
         except (OSError, nats.errors.Error) as error:
-            _log.debug("round_trip_failed", client=self._name, reason=str(error))
+            raise NoAnswer(f"no answer to a ping within {timeout_s:g} s") from error
 
 
 def _is_encrypted(client: Client) -> bool:

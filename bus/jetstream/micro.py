@@ -19,6 +19,7 @@ from nats.aio.msg import Msg
 from bus.background import background
 from bus.handoff import Handoff
 from bus.jetstream.link import Link
+from bus.jetstream.retrying import RetryLimits, known
 from bus.jetstream.subscriptions import Feed
 from bus.permissions import discovery
 from schemas.errors import BusError
@@ -81,10 +82,7 @@ class _Serving:
             await self._link.subscribe(subject, partial(self._discovered, asked[subject.split(".")[1]]))
             for subject in discovery(service.name, service.id)
         ]
-        feeds.append(await self._link.subscribe(service.subject, self._asked))
-        # Questions come over other connections: the server must know of us first.
-        await self._link.round_trip()
-        return feeds
+        return [*feeds, await self._link.subscribe(service.subject, self._asked)]
 
     async def send(self) -> None:
         async for reply in self._replies:
@@ -149,11 +147,13 @@ class _Serving:
 
 
 @asynccontextmanager
-async def served(link: Link, service: MicroService) -> AsyncIterator[None]:
+async def served(link: Link, service: MicroService, limits: RetryLimits) -> AsyncIterator[None]:
     """Answers while the context is open. A server that does not permit it is said so in the log, and nothing is lost by it."""
     serving = _Serving(link, service)
     feeds = await serving.subscribe()
     try:
+        # Questions come over other connections: the server must know of us first.
+        await known(link, service.subject, limits)
         async with background(serving.send):
             yield
     finally:

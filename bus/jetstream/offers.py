@@ -13,6 +13,7 @@ from bus.codec import decode_under
 from bus.handoff import Handoff
 from bus.jetstream.calls import NoAnswer, NoResponder
 from bus.jetstream.link import Link
+from bus.jetstream.retrying import RetryLimits, known
 from bus.ports import Offered
 from schemas.errors import MessageCorrupt
 from schemas.messages import AnyMessage
@@ -35,7 +36,9 @@ async def offer(link: Link, subject: str, data: bytes, *, timeout_s: float) -> O
 
 
 @asynccontextmanager
-async def offers(link: Link, subject_filter: str, accept: Callable[[AnyMessage], bool]) -> AsyncIterator[None]:
+async def offers(
+    link: Link, subject_filter: str, accept: Callable[[AnyMessage], bool], limits: RetryLimits
+) -> AsyncIterator[None]:
     """See `bus.ports.Bus.offers`."""
     replies = Handoff[tuple[str, bytes]]()
     open_ = True
@@ -47,7 +50,7 @@ async def offers(link: Link, subject_filter: str, accept: Callable[[AnyMessage],
     feed = await link.subscribe(subject_filter, consider)
     try:
         # Offers come over other connections: the server must know of us first.
-        await link.round_trip()
+        await known(link, subject_filter, limits)
         async with background(partial(_send, link, replies)):
             yield
     finally:

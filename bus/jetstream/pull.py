@@ -6,6 +6,7 @@ requests with an idle heartbeat, and a count of what the server still owes.
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
@@ -113,7 +114,8 @@ class Puller:
         if time.monotonic() < self._heard + _SILENCE_S:
             return
         # A busy event loop looks like a silent server: what has arrived is read before judging.
-        await self._link.round_trip()
+        with suppress(NoAnswer):
+            await self._link.round_trip(_HEARTBEAT_S)
         if time.monotonic() >= self._heard + _SILENCE_S:
             _log.info("pull_silent", stream=source.stream, consumer=source.consumer)
             self._broken = True

@@ -71,3 +71,12 @@ async def retried(link: Link, what: str, limits: RetryLimits, attempt: Callable[
         await anyio.sleep(pause_s)
         budget.spend(anyio.current_time() - began, meant_s=wait_s + pause_s)
     raise BusUnavailable(f"{what} failed for {limits.total_s:.0f} s: {reason}")
+
+
+async def known(link: Link, subject: str, limits: RetryLimits) -> None:
+    """Returns once the server knows what is subscribed to; `subject` names it where it does not come to that.
+
+    Raises:
+        BusUnavailable: `limits` are spent.
+    """
+    await retried(link, f"listening to {subject}", limits, link.round_trip)

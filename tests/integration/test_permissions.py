@@ -203,7 +203,7 @@ async def test_no_answer_of_the_server_is_stored_for_a_role_that_may_not_write(r
         for request in requests:
             body = b'{"seq":1}' if "DIRECT" in request else b""
             await link.publish(f"$JS.API.{request}", body, reply=stolen)
-            await link.round_trip()
+            await link.round_trip(HANGS_S)
         # The same request with an inbox of our own: the earlier ones have been answered by now.
         assert (await link.request(f"$JS.API.{requests[-1]}", b'{"seq":1}', timeout_s=HANGS_S)).data == b"forged"
         await ask(link, "INFO", None, Response, timeout_s=HANGS_S)

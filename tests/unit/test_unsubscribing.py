@@ -93,7 +93,7 @@ async def test_a_pong_that_nobody_waits_for_any_more_ends_nothing(monkeypatch: p
             async with open_link(ServerAddress(f"nats://{host}:{port}"), "test") as link:
                 client = link._client
                 async with anyio.create_task_group() as group:
-                    group.start_soon(link.round_trip)
+                    group.start_soon(link.round_trip, HANGS_S)
                     await asked.wait()
                     group.cancel_scope.cancel()
                 go_on.set()
