@@ -116,12 +116,6 @@ class ScaledRun:
                 await anyio.sleep(_LOOK_S)
         return holds()
 
-    async def until_aged_out(self, stream: str) -> None:
-        """Returns when the server has removed everything that stands on a stream now."""
-        last_seq = await self.bus.last_seq(stream)
-        while (await self.bus.stream_state(stream)).first_seq <= last_seq:  # noqa: ASYNC110
-            await anyio.sleep(_LOOK_S)
-
     async def settle(self) -> None:
         """Stops admission, and lets everything that was admitted come to its end.
 
