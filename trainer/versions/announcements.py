@@ -127,6 +127,8 @@ class Announcements:
 
     async def _announce_what_is_lost(self) -> None:
         """A server that lost power may have lost what was announced last, and behind a gap nobody takes the next version."""
+        if not self._own:
+            return
         lineage, names = await self._lineage(), self._subjects
         gone = self._own.keys() - lineage.seqs.keys()
         self._own = {version: each for version, each in self._own.items() if version in gone or version in lineage.known}
