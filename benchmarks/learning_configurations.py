@@ -132,6 +132,7 @@ _GRIDS = tuple(
     for family, pages in (("frozen_lake", "lakes of 4 x 4"), ("sokoban", "rooms of 6 x 6"))
     for name, what, objective, overrides in (
         ("by_step", "REINFORCE++, each step by what it earned itself", "reinforce_plus_plus_by_step", ()),
+        ("self_imitation", "steps that earned more than the mean, imitated", "self_imitation_by_step", ()),
         ("bi_level_gae", "bi-level GAE, rewards at their turns", "bi_level_gae", ()),
         (
             "turn_gae",

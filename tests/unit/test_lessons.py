@@ -23,7 +23,7 @@ def test_samples_are_varied_where_the_objective_knows_no_ratio() -> None:
         for objective in OBJECTIVES
         if lesson_config(FAMILIES["miniwob"], objective, ()).algorithm_config.augmentation != "none"
     }
-    assert varied == {"cloning", "reinforce"}
+    assert varied == {"cloning", "reinforce", "self_imitation_by_step"}
     kept_near = lesson_config(FAMILIES["miniwob"], "reinforce", ("objective_config.kl_loss_coef=0.1",))
     assert kept_near.algorithm_config.augmentation == "none"
     asked = lesson_config(FAMILIES["miniwob"], "reinforce", ("algorithm_config.augmentation=none",))
