@@ -1,5 +1,5 @@
 cd $folder || exit 1
-runs() { tr '\0' ' ' <"/proc/$$pid/cmdline" 2>/dev/null | grep -q -- '--name $node *$$'; }
+runs() { tr '\0' ' ' 2>/dev/null <"/proc/$$pid/cmdline" | grep -q -- '--name $node *$$'; }
 pid=$$(cat node.pid 2>/dev/null)
 if [ -z "$$pid" ] || ! runs; then echo "$node does not run"; exit 0; fi
 kill -$signal "$$pid"
