@@ -30,6 +30,11 @@ MAX_IN_FRAMES, MAX_IN_ONE_FRAME = 120, 30
 """The same of its frames, which are not refused. Each costs the browser, its driver and this process more than it costs the
 page, so that all of them are behind before the number is seen: it has to be small."""
 _IN_FRAMES_EVERY_S, _IN_ONE_FRAME_EVERY_S = 0.1, 1.0
+_STAYS_WITHOUT_BODY = """new Promise((resolve) => {
+  const look = () => document.body ? resolve(false) : document.readyState === 'complete' && resolve(true);
+  document.addEventListener('readystatechange', look);
+  look();
+})"""
 _DOCUMENTS: Json = {"patterns": [{"resourceType": "Document"}]}
 
 
@@ -190,8 +195,11 @@ class DocumentLimit:
         return False
 
     async def _show(self) -> None:
-        """Chromium never paints a document that asked for another one before it had a body: an error takes its place."""
-        answer = await self._calls.send("Runtime.evaluate", {"expression": "!document.body"})
+        """Chromium never paints a document that asked for another one before it had a body: an error takes its place.
+
+        One that is still coming may get its body yet.
+        """
+        answer = await self._calls.send("Runtime.evaluate", {"expression": _STAYS_WITHOUT_BODY, "awaitPromise": True})
         if answer.get("result") == {"type": "boolean", "value": True}:
             self._leaves_nothing = True
             await self._calls.send("Runtime.evaluate", {"expression": "location.reload()"})
