@@ -28,7 +28,7 @@ from browser_workers.providers.leases import Leases
 from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
-from schemas.errors import PageFailed
+from schemas.errors import BrowserLost, PageFailed
 
 _log = structlog.get_logger()
 _EPISODES_A_CONTEXT = 100
@@ -140,6 +140,8 @@ class PlaywrightBrowser:
     async def _create(self, instance: Instance, opening: Opening) -> PlaywrightSession:
         running, group = instance.running, instance.group
         async with self._limits.allocate:
+            if running.lost.is_set():
+                raise BrowserLost(running.why_lost)
             # Shielded: a context that is given up half-way would be nobody's to close.
             with anyio.CancelScope(shield=True):
                 context, reach = await open_context(running, group, self._settings, opening)

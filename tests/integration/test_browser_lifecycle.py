@@ -97,6 +97,33 @@ FAULTS = {
 }
 
 
+async def test_an_episode_that_waits_for_its_place_while_the_browser_is_lost_has_lost_it_too() -> None:
+    lost: list[BrowserLost] = []
+
+    async def opens(browser: PlaywrightBrowser) -> None:
+        with pytest.raises(BrowserLost) as raised:
+            await opened(browser)
+        lost.append(raised.value)
+
+    async with (
+        PlaywrightBrowser(BrowserConfig(), EnvConfig(http_pools=HttpPools(allocate=1))) as browser,
+        browser.session(opening()) as session,
+        anyio.create_task_group() as group,
+    ):
+        mine = [psutil.Process(pid) for pid in pids(Part.BROWSER)]
+        async with browser._limits.allocate:
+            group.start_soon(opens, browser)
+            with anyio.fail_after(HANGS_S):
+                while browser._limits.allocate.num_waiting == 0:
+                    await anyio.lowlevel.checkpoint()
+            strike(Part.BROWSER, signal.SIGKILL)
+            await session.wait_failed()
+            await anyio.to_thread.run_sync(partial(psutil.wait_procs, mine, timeout=HANGS_S))
+            # Until nothing of the lost browser is left that a page could be opened in.
+            await anyio.wait_all_tasks_blocked()
+    assert [str(error) for error in lost] == ["the browser ended while it was in use"]
+
+
 @pytest.mark.parametrize(("part", "number", "kind", "reason"), FAULTS.values(), ids=FAULTS)
 async def test_a_fault_under_a_call_is_noticed_and_leaves_nothing(
     part: Part, number: signal.Signals, kind: type[BrowserError], reason: str
