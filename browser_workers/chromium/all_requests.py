@@ -20,7 +20,8 @@ from browser_workers.chromium.events import listen
 from bus.fault import Fault
 
 _log = structlog.get_logger()
-_ANSWER_S = 5.0
+_ANSWER_S = 30.0
+"""Longer than a page may keep its own frames from being told: a request of others would be refused for it."""
 _REFUSED = {"errorReason": "BlockedByClient"}
 _EMPTY = "about:blank"
 _EVERY = {"patterns": [{"urlPattern": "*"}]}

@@ -22,7 +22,6 @@ from schemas.browser_config import BrowserConfig
 from schemas.errors import PageFailed
 from schemas.site import site_of
 
-_CLOSE_S = 5.0
 _NOTHING_BYPASSES = "<-loopback>"
 """Chromium leaves its proxy out for loopback unless it is told not to."""
 
@@ -39,7 +38,7 @@ async def open_context(
             await running.call("the rules", interception.begin(group), timeout_s=settings.timeout_s)
         except BaseException:
             interception.close()
-            with anyio.move_on_after(_CLOSE_S, shield=True), suppress(PlaywrightError):
+            with anyio.move_on_after(settings.timeout_s, shield=True), suppress(PlaywrightError):
                 await context.close()
             raise
         return context, interception

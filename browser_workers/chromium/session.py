@@ -28,7 +28,6 @@ from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, Blockage
 from schemas.site import site_of
 
-_CLOSE_S = 5.0
 _BOUNDS = Path(__file__).parent / "scripts" / "bounds.js"
 
 
@@ -89,7 +88,7 @@ class PlaywrightSession:
             # A session ends with all that it has, by whoever provides it.
             if not self._running.lost.is_set() and not self._running.is_session:
                 with suppress(BrowserError):
-                    await self._running.call("the end of a context", self.context.close(), timeout_s=_CLOSE_S)
+                    await self._running.call("the end of a context", self.context.close(), timeout_s=self._settings.timeout_s)
         finally:
             self.reach.close()
         for tab in self._windows.tabs:

@@ -43,6 +43,7 @@ def test_a_start_that_is_given_up_leaves_no_process_to_nobody(patience_s: float)
 def test_a_start_that_is_given_up_while_the_driver_is_silent_leaves_no_error_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """asyncio tells of such an error at any later moment, to whoever is at work then."""
     monkeypatch.setattr(driver, "_CLOSING_S", 0.0)
+    monkeypatch.setattr(driver, "_REAPED_S", HANGS_S)
     before, told = set(children()), list[str]()
 
     async def stops_it() -> None:
@@ -70,6 +71,7 @@ def test_a_start_that_is_given_up_while_the_driver_is_silent_leaves_no_error_unr
 def test_a_driver_that_does_not_end_by_itself_is_known_to_have_ended(monkeypatch: pytest.MonkeyPatch, hangs: bool) -> None:
     """Killed is not over: until its end is known, its pipes are open, and a loop that closes before then leaves them so."""
     monkeypatch.setattr(driver, "_CLOSING_S", 0.0)
+    monkeypatch.setattr(driver, "_REAPED_S", HANGS_S)
 
     async def ends() -> None:
         async with chromium(find_chromium(), (160, 210), timeout_s=HANGS_S) as running:

@@ -1,6 +1,7 @@
 """Whole episodes through a real nats-server and a real Chromium, with a scripted policy."""
 
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -57,8 +58,10 @@ async def test_a_browser_killed_in_mid_episode(tmp_path: Path) -> None:
     def kill_then_click(observation: Observation) -> Action:
         if observation.step == 1 and next(kills, False):
             for child in psutil.Process().children(recursive=True):
-                if "chrom" in child.name():
-                    child.send_signal(signal.SIGKILL)
+                # Those whose browser was killed before them end by themselves.
+                with suppress(psutil.NoSuchProcess):
+                    if "chrom" in child.name():
+                        child.send_signal(signal.SIGKILL)
         return centre(observation) if observation.step == 1 else Action(kind=ActionKind.WAIT, seconds=0.0)
 
     async with playing(tmp_path, kill_then_click, SUITES, num_slots=1) as bus:

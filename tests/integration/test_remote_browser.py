@@ -214,6 +214,7 @@ async def test_what_others_ask_for_there_is_left_alone(tmp_path: Path, monkeypat
         return False
 
     monkeypatch.setattr("browser_workers.chromium.process.remote._reaches_gates", no)
+    monkeypatch.setattr("browser_workers.chromium.all_requests._ANSWER_S", HANGS_S)
     async with local_site({"/": Reply(LINK)}) as neighbour, AsyncExitStack() as stack:
         leads = Reply(status="302 Found", headers={"location": f"http://127.0.0.1:{neighbour.port}/"})
         site = await stack.enter_async_context(local_site({"/": Reply(LINK), "/leads": leads}))

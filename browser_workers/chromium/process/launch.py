@@ -37,13 +37,13 @@ _RELIEF_S, _ANSWER_S = 4.0, 15.0
 """A browser that has not answered for so long is relieved of a page, and then has so long again."""
 _HELD_UP_S = 1.0
 """A deadline that is seen so late was missed by this process, not by the browser."""
-_MOST_ASKED = 4
+_MOST_ASKED = 20
 """Times, where nobody had the time to answer."""
 _COMPLETE_S = 2.0
 _COMPLETE_LOOK_S = 0.02
 _HEAP_LIMIT = 2
 """Times the bound of a page's memory."""
-_CRASH_S, _CRASHES_S = 10.0, 0.2
+_CRASH_S, _CRASHES_S = 60.0, 0.2
 """From the end of a page's process until its crash is told, at most; from then until those of its other pages are."""
 _BROWSER_ENDED = "the browser ended while it was in use"
 _DRIVER_ENDED = "the browser's driver ended while it was in use"

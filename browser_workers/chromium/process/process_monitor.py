@@ -20,7 +20,7 @@ _log = structlog.get_logger()
 _LOOK_S = 0.25
 _NEAR_LOOK_S = 0.1
 """While a page is above half of its bound."""
-_SURE_S = 0.05
+_SURE_S = 0.5
 _WEIGH_S = 5.0
 """Between two readings of the whole browser's memory."""
 _ESSENTIAL = {

@@ -18,6 +18,7 @@ from ops.audit.ledger import read_ledger
 from ops.audit.promises import check
 from ops.run.folder import RunFolder
 from ops.simulation.material import ensure_demo_task_file
+from schemas.errors import BusError
 from schemas.messages import Heartbeat, Role
 from tests.support.browsers.provided_doubles import Chromiums, doubles
 from tests.support.browsers.scripted_provider import Fault, ScriptedProvider, scripted_provider
@@ -115,7 +116,10 @@ class Killer:
     async def _has_joined(self, name: str) -> bool:
         """Since its last kill: one that takes long to come up would be killed before it has done anything."""
         bus, subjects, since = self._run.bus, self._run.subjects, self._killed_at.get(name, 0.0)
-        records = await bus.history(subjects.heartbeats, subjects.everything("heartbeat", Role.BROWSER.value))
+        try:
+            records = await bus.history(subjects.heartbeats, subjects.everything("heartbeat", Role.BROWSER.value))
+        except BusError:
+            return False
         beats = [record.message for record in records if isinstance(record.message, Heartbeat)]
         return any(beat.worker == name and beat.at > since and beat.state in ("waiting", "working") for beat in beats)
 
