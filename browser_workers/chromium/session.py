@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from anyio.abc import TaskGroup
@@ -21,6 +22,7 @@ from browser_workers.chromium.recording import Recording
 from browser_workers.chromium.session_pages import fit, take_over
 from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.site_routes import answer
+from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from browser_workers.limits import Limits
 from browser_workers.network.reach import Reach
@@ -28,6 +30,8 @@ from schemas.errors import BrowserError, PageFailed
 from schemas.messages import Action, Blockage
 from schemas.site import site_of
 
+_LOOKS = 4
+"""At a page whose place another may take meanwhile."""
 _BOUNDS = Path(__file__).parent / "scripts" / "bounds.js"
 
 
@@ -149,14 +153,30 @@ class PlaywrightSession:
         return None
 
     async def state(self) -> PageState:
+        return await self._state_of(await self._windows.active())
+
+    async def _state_of(self, tab: Tab) -> PageState:
         async with self._limits.page_metadata:
-            return await self._windows.state()
+            return await self._windows.state(tab)
 
     async def view(self) -> View:
         async with self._endless_scripts.ended():
-            tab = await self._windows.settled()
-            view = await self._observer.view(tab, self.state)
+            view = await self._view()
             return replace(view, page_errors=self._page_errors.read())
+
+    async def _view(self) -> View:
+        """Of one tab, which is the active one unless another takes its place at every look."""
+        for looks_left in reversed(range(_LOOKS)):
+            tab = await self._windows.settled()
+            try:
+                view = await self._observer.view(tab, partial(self._state_of, tab))
+            except PageFailed:
+                if not (looks_left and self._windows.is_replaced(tab)):
+                    raise
+                continue
+            if not (looks_left and self._windows.is_replaced(tab)):
+                return view
+        raise AssertionError("the last look returns or raises")
 
     @property
     def egress(self) -> str:

@@ -110,9 +110,12 @@ class Windows:
             raise await self.wait_failed()
         return self._recent[-1]
 
-    async def state(self) -> PageState:
-        """The active tab's, with the list of all tabs when there are several."""
-        tab = await self.active()
+    def is_replaced(self, tab: Tab) -> bool:
+        """Whether another has taken its place as the active one."""
+        return self.front not in (None, tab)
+
+    async def state(self, tab: Tab) -> PageState:
+        """The tab's, with the list of all tabs when there are several."""
         state = await tab.state()
         # Tabs may open and close while this is asked.
         self.listed = tuple(self.tabs)
@@ -137,7 +140,11 @@ class Windows:
         with anyio.move_on_after(min(_WINDOW_S, 3 * self._settings.timeout_s)):
             while True:
                 tab = await self.active()
-                await tab.settle()
+                try:
+                    await tab.settle()
+                except PageFailed:
+                    if not self.is_replaced(tab):
+                        raise
                 if not self._coming and tab in self._recent[-1:]:
                     return tab
                 while self._coming:

@@ -10,10 +10,11 @@ from browser_workers.browser import Opening, Performed
 from browser_workers.chromium import effect_observer, page_events
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
+from browser_workers.chromium.tab import Tab
 from browser_workers.site import Documents
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
-from schemas.messages import Action, ActionKind, BrowserTab
+from schemas.messages import Action, ActionKind, BrowserTab, Screenshot
 from tests.deadlines import HANGS_S
 from tests.support.browsers.browser_pages import ORIGIN, at, click, opening_of, page, press, small, title
 from tests.support.browsers.patience import wait_for_pages
@@ -334,6 +335,36 @@ async def test_a_window_that_a_page_opens_is_the_page(browser: PlaywrightBrowser
         performed = await session.perform(Action(kind=ActionKind.CLICK, point=at(5, 5)))
         assert performed.notice == "a tab closed itself"
         assert (await session.state()).url == f"{ORIGIN}/"
+
+
+@pytest.mark.parametrize("comes", [True, False], ids=["comes", "goes"])
+async def test_a_window_that_comes_or_goes_while_the_page_is_looked_at(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch, comes: bool
+) -> None:
+    """What is observed is of one tab, the one that is in front then."""
+    wait_for_pages(monkeypatch)
+    capture, looks = Tab.capture, 0
+
+    async def meanwhile(tab: Tab, *, jpeg_quality: int = 0) -> Screenshot:
+        nonlocal looks
+        looks += 1
+        if looks == 1 and comes:
+            async with session.context.expect_page():
+                await tab.page.evaluate("void open('/popup')")
+        elif looks == 1:
+            await tab.page.close()
+        return await capture(tab, jpeg_quality=jpeg_quality)
+
+    async with browser.session(opening_of("<body bgcolor=red>", popup=page("<body bgcolor=blue>"))) as session:
+        session.context.set_default_timeout(1000 * HANGS_S)
+        await session.open()
+        if not comes:
+            await session.perform(new_tab(f"{ORIGIN}/popup"))
+        monkeypatch.setattr(Tab, "capture", meanwhile)
+        view = await session.view()
+        assert view.state.url == (f"{ORIGIN}/popup" if comes else f"{ORIGIN}/")
+        assert looks == 2
+        assert view.screenshot.data == (await session.view()).screenshot.data
 
 
 async def test_read_page(browser: PlaywrightBrowser) -> None:

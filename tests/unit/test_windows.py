@@ -20,7 +20,7 @@ from browser_workers.chromium.settings import TabSettings
 from browser_workers.chromium.tab import Tab
 from browser_workers.chromium.windows import Windows
 from schemas.browser_config import BrowserConfig
-from schemas.errors import BrowserLost
+from schemas.errors import BrowserLost, PageFailed
 from schemas.messages import Action, ActionKind, BrowserTab
 
 pytestmark = pytest.mark.anyio
@@ -85,6 +85,9 @@ class ScriptedTab:
 
     async def prepare_window(self) -> None: ...
 
+    async def settle(self) -> None:
+        self.meanwhile()
+
     async def is_first(self) -> bool:
         self.meanwhile()
         return True
@@ -111,12 +114,25 @@ async def test_tabs_that_close_while_they_are_listed() -> None:
     windows = windows_of(first, second, popup)
     first.meanwhile = lambda: windows._on_closed(cast(Tab, popup), "the page closed itself")
     cast(Any, popup).fail = lambda reason: None
-    assert (await windows.state()).tabs == (
+    assert (await windows.state(cast(Tab, popup))).tabs == (
         BrowserTab(title="first", url="http://site/first"),
         BrowserTab(title="second", url="http://site/second"),
         BrowserTab(title="popup", url="http://site/popup", active=True),
     )
     assert [tab.page.url for tab in windows.tabs] == ["about:blank"] * 2
+
+
+async def test_a_window_that_closes_itself_while_it_is_waited_for_leaves_the_others() -> None:
+    first, popup = ScriptedTab("first"), ScriptedTab("popup")
+    windows = windows_of(first, popup)
+    cast(Any, popup).fail = lambda reason: None
+
+    def closes_itself() -> None:
+        windows._on_closed(cast(Tab, popup), "the page closed itself")
+        raise PageFailed("the page closed itself")
+
+    popup.meanwhile = closes_itself
+    assert await windows.settled() is cast(Tab, first)
 
 
 async def test_a_tab_that_closes_itself_while_the_policy_goes_back_from_it() -> None:
@@ -134,7 +150,7 @@ async def test_numbers_of_tabs_are_those_of_the_observation_whatever_closes_and_
     first, second, third, late = (ScriptedTab(name) for name in ("first", "second", "third", "late"))
     windows = windows_of(first, second, third)
     paging = Paging(windows, OPENING)
-    assert len((await windows.state()).tabs) == 3
+    assert len((await windows.state(cast(Tab, third))).tabs) == 3
     cast(Any, first).fail = lambda reason: None
     windows._on_closed(cast(Tab, first), "the page closed itself")
     windows.tabs.append(cast(Tab, late))
