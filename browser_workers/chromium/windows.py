@@ -27,6 +27,8 @@ MAX_TABS = 8
 _MAX_REFUSED = 64
 _TEXT_LIMIT = 2000
 _LISTING_S = 2.0
+_MOST_ASKED = 2
+"""Times that a tab in the background is: an answer may be late on a machine that is full."""
 _CLOSE_S = 5.0
 _APPEARS_S = 1.0
 _WINDOW_S = 8.0
@@ -306,12 +308,12 @@ class _Target(msgspec.Struct):
 
 async def _listed(tab: Tab) -> BrowserTab:
     """What the browser knows about a tab in the background: no script in it can hold that up."""
-    try:
-        answer = await tab.send("Target.getTargetInfo", timeout_s=_LISTING_S)
-    except BrowserError:
-        return BrowserTab(title="", url=tab.page.url[:_TEXT_LIMIT])
-    target = msgspec.convert(answer["targetInfo"], _Target)
-    return BrowserTab(title=target.title[:_TEXT_LIMIT], url=target.url[:_TEXT_LIMIT])
+    for _ in range(_MOST_ASKED):
+        with suppress(BrowserError):
+            answer = await tab.send("Target.getTargetInfo", timeout_s=_LISTING_S)
+            target = msgspec.convert(answer["targetInfo"], _Target)
+            return BrowserTab(title=target.title[:_TEXT_LIMIT], url=target.url[:_TEXT_LIMIT])
+    return BrowserTab(title="", url=tab.page.url[:_TEXT_LIMIT])
 
 
 async def _close(page: Page) -> None:

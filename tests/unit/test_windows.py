@@ -13,6 +13,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from browser_workers.browser import Opening, PageState
 from browser_workers.chromium import windows as windows_module
+from browser_workers.chromium.calls import NoAnswer
 from browser_workers.chromium.page_events import PageEvents
 from browser_workers.chromium.paging import Paging
 from browser_workers.chromium.process.launch import Chromium
@@ -120,6 +121,19 @@ async def test_tabs_that_close_while_they_are_listed() -> None:
         BrowserTab(title="popup", url="http://site/popup", active=True),
     )
     assert [tab.page.url for tab in windows.tabs] == ["about:blank"] * 2
+
+
+async def test_a_tab_whose_title_comes_late_is_asked_once_more() -> None:
+    first, second = ScriptedTab("first"), ScriptedTab("second")
+    late = iter([NoAnswer("its deadline has passed")])
+
+    def is_late_once() -> None:
+        for error in late:
+            raise error
+
+    first.meanwhile = is_late_once
+    windows = windows_of(first, second)
+    assert [tab.title for tab in (await windows.state(cast(Tab, second))).tabs] == ["first", "second"]
 
 
 async def test_a_window_that_closes_itself_while_it_is_waited_for_leaves_the_others() -> None:
