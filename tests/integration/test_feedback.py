@@ -165,6 +165,15 @@ async def test_nothing_is_only_said_where_everything_was_seen(browser: Playwrigh
             assert (await click(session, 0)).changes == ()
 
 
+async def test_nothing_is_not_said_where_the_watch_was_over_before_the_input(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "WATCH_MS = 12000;" in evaluation._SCRIPT
+    monkeypatch.setattr(evaluation, "_SCRIPT", evaluation._SCRIPT.replace("WATCH_MS = 12000", "WATCH_MS = 0"))
+    async with on(browser, at(0, "div", "onclick='title = 1'", "x")) as session:
+        assert (await click(session, 0)).changes != NOTHING
+
+
 async def test_typing_and_its_result(browser: PlaywrightBrowser) -> None:
     fields = at(0, "input", "aria-label=Search") + at(1, "input", "type=password aria-label=Key")
     async with on(browser, fields) as session:

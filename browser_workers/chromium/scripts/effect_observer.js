@@ -59,6 +59,12 @@ const stop = () => {
   removeEventListener("pointerdown", onPointer, true);
 };
 
+/** Whatever happens from now on is not seen. */
+const giveUp = () => {
+  stop();
+  action.complete = false;
+};
+
 const observe = () => {
   const everything = { subtree: true, childList: true, characterData: true, attributes: true };
   for (const root of action.roots) action.observer.observe(root, everything);
@@ -125,7 +131,7 @@ const watch = (x, y) => {
     scrolls: scrollable(target), editable: target && target.isContentEditable ? target : null,
     mutations: 0, inFrame: 0, paused: false,
     added: bag(), removed: bag(), texts: bag(), altered: bag(),
-    observer: new MutationObserver(onMutations), timer: setTimeout(stop, WATCH_MS),
+    observer: new MutationObserver(onMutations), timer: setTimeout(giveUp, WATCH_MS),
   };
   observe();
   addEventListener("pointerdown", onPointer, { capture: true, passive: true });
