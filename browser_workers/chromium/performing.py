@@ -140,6 +140,8 @@ class Performer:
 
     async def _input(self, tab: Tab, action: Action) -> str:
         """Points, presses, types or chooses; returns why that cannot be done."""
+        if self._windows.shown not in (None, tab):
+            return "the tab of the last screenshot is not in front any more"
         places = await self._aim(tab, action)
         if isinstance(places, str):
             return places

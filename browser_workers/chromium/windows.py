@@ -51,6 +51,8 @@ class Windows:
         """In the order in which they were opened."""
         self.listed: tuple[Tab, ...] = ()
         """Those of the last observation: a policy counts in these."""
+        self.shown: Tab | None = None
+        """The one whose state was asked for last: a policy aims at this."""
         self.num_opened = 0
         self._recent: list[Tab] = []
         """The same, the active one last."""
@@ -82,7 +84,7 @@ class Windows:
         self._opening = opening
         for tab in self.tabs:
             tab.opening = opening
-        self.listed = ()
+        self.listed, self.shown = (), None
         self._num_refused = 0
         self.begin_action()
 
@@ -120,7 +122,7 @@ class Windows:
         """The tab's, with the list of all tabs when there are several."""
         state = await tab.state()
         # Tabs may open and close while this is asked.
-        self.listed = tuple(self.tabs)
+        self.listed, self.shown = tuple(self.tabs), tab
         if len(self.listed) < 2:
             return state
         shown = BrowserTab(title=state.title, url=state.url, active=True)

@@ -367,6 +367,23 @@ async def test_a_window_that_comes_or_goes_while_the_page_is_looked_at(
         assert view.screenshot.data == (await session.view()).screenshot.data
 
 
+@pytest.mark.usefixtures("late_windows")
+async def test_an_input_goes_to_no_window_that_the_policy_has_not_seen(browser: PlaywrightBrowser) -> None:
+    popup = page("<button style='position:absolute;inset:0' onclick='document.title = `clicked`'>go</button>")
+    async with browser.session(opening_of("", popup=popup)) as session:
+        session.context.set_default_timeout(1000 * HANGS_S)
+        await session.open()
+        await session.view()
+        async with session.context.expect_page():
+            await session.context.pages[0].evaluate("void open('/popup')")
+        performed = await session.perform(click())
+        assert performed.refused == "the tab of the last screenshot is not in front any more"
+        assert performed.notice == "a new window was opened"
+        assert (await session.view()).state.title == "page"
+        assert (await session.perform(click())).refused == ""
+        assert await title(session) == "clicked"
+
+
 async def test_read_page(browser: PlaywrightBrowser) -> None:
     body = "<h1> Title </h1><p style='display:none'>hidden</p><ul>" + "".join(f"<li>line {n}\n\n</li>" for n in range(200))
     async with browser.session(opening_of(body)) as session:

@@ -32,6 +32,7 @@ class ScriptedTab:
     side_effects: tuple[SideEffect, ...] = ()
     before_input: Callable[[], None] = lambda: None
     num_opened = 1
+    shown = None
     page = SimpleNamespace(mouse=SimpleNamespace(click=lambda *_, **__: anyio.lowlevel.checkpoint()))
     loading = SimpleNamespace(navigation_error="")
 
