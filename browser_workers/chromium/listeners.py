@@ -14,6 +14,8 @@ _CLICKS = frozenset({"click", "dblclick", "mousedown", "mouseup", "pointerdown",
 _MOST = 5000
 """Listeners, above which a document is asked once: the answer has all of them every time."""
 _PATIENCE_S = 10.0
+_MOST_LATE = 2
+"""Times that a document takes longer before it is asked no more: once, the machine may have stood still."""
 _MOST_AT_ONCE = 200
 """Elements told in one reading; the rest follow in the next, where it asks again."""
 
@@ -34,6 +36,8 @@ class Listeners:
         self._known: set[int] = set()
         self._enough = False
         """Of this document no more is asked for."""
+        self._num_late = 0
+        """Times that it took too long."""
 
     async def learn(self) -> None:
         """Raises `PageFailed`."""
@@ -44,15 +48,16 @@ class Listeners:
         except CallRefused:
             # Another document took this one's place: the next reading learns about that.
             self._context = None
-        self._enough = self._enough or patience.cancelled_caught
+        self._num_late += patience.cancelled_caught
 
     async def _learn(self) -> None:
         if self._context != self._world.context:
             self._known.clear()
             self._document = ""
             self._enough = False
+            self._num_late = 0
             self._context = self._world.context
-        if self._enough:
+        if self._enough or self._num_late >= _MOST_LATE:
             return
         if not self._document:
             # `document` cannot be redefined by a page.
