@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from browser_workers.browser import Opening, Performed
-from browser_workers.chromium import effect_observer, page_events
+from browser_workers.chromium import effect_observer, windows
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.session import PlaywrightSession
 from browser_workers.chromium.tab import Tab
@@ -40,8 +40,8 @@ async def browser() -> AsyncIterator[PlaywrightBrowser]:
         yield browser
 
 
-@pytest.fixture
-def late_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     wait_for_pages(monkeypatch)
 
 
@@ -251,7 +251,6 @@ def close_tab(position: int | None = None) -> Action:
     return Action(kind=ActionKind.CLOSE_TAB, tab=position)
 
 
-@pytest.mark.usefixtures("late_windows")
 async def test_tabs(browser: PlaywrightBrowser) -> None:
     others = {name: page("").replace(b">page<", f">{name}<".encode()) for name in ("a", "b")}
     async with browser.session(opening_of("<body bgcolor=red>", **others)) as session:
@@ -277,7 +276,6 @@ async def test_tabs(browser: PlaywrightBrowser) -> None:
         assert (await session.state()).tabs == ()
 
 
-@pytest.mark.usefixtures("late_windows")
 async def test_a_tab_that_closed_itself_while_the_policy_thought(browser: PlaywrightBrowser) -> None:
     opens = "<button style='position:absolute;inset:0' onclick='window.a = window.open(\"a\"); window.open(\"b\")'>"
     async with browser.session(opening_of(opens, a=page("a"), b=page("b"))) as session:
@@ -324,14 +322,14 @@ async def test_a_window_that_a_page_opens_is_the_page(browser: PlaywrightBrowser
     popup = page("<button style='position:absolute;inset:0' onclick='window.close()'>close")
     async with browser.session(opening_of(body, popup=popup)) as session:
         await session.open()
-        with monkeypatch.context() as late:
-            wait_for_pages(late)
-            performed = await session.perform(click())
+        performed = await session.perform(click())
         assert performed.notice == "a new window was opened"
         assert [(each.url, each.active) for each in (await session.state()).tabs] == [
             (f"{ORIGIN}/", False),
             (f"{ORIGIN}/popup", True),
         ]
+        # The page that is in front then has announced a window, which has come already.
+        monkeypatch.setattr(windows, "_APPEARS_S", 0.1)
         performed = await session.perform(Action(kind=ActionKind.CLICK, point=at(5, 5)))
         assert performed.notice == "a tab closed itself"
         assert (await session.state()).url == f"{ORIGIN}/"
@@ -342,7 +340,6 @@ async def test_a_window_that_comes_or_goes_while_the_page_is_looked_at(
     browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch, comes: bool
 ) -> None:
     """What is observed is of one tab, the one that is in front then."""
-    wait_for_pages(monkeypatch)
     capture, looks = Tab.capture, 0
 
     async def meanwhile(tab: Tab, *, jpeg_quality: int = 0) -> Screenshot:
@@ -367,7 +364,6 @@ async def test_a_window_that_comes_or_goes_while_the_page_is_looked_at(
         assert view.screenshot.data == (await session.view()).screenshot.data
 
 
-@pytest.mark.usefixtures("late_windows")
 async def test_an_input_goes_to_no_window_that_the_policy_has_not_seen(browser: PlaywrightBrowser) -> None:
     popup = page("<button style='position:absolute;inset:0' onclick='document.title = `clicked`'>go</button>")
     async with browser.session(opening_of("", popup=popup)) as session:
@@ -476,7 +472,6 @@ async def test_file_choosers_are_closed_and_said(browser: PlaywrightBrowser) -> 
     ],
     ids=["program", "chooser", "options", "window"],
 )
-@pytest.mark.usefixtures("late_windows")
 async def test_what_happens_in_a_frame_is_said(browser: PlaywrightBrowser, body: str, said: str) -> None:
     frame = "<iframe src='/inner' style='position:absolute;inset:0;width:100%;height:100%;border:0'></iframe>"
     async with browser.session(opening_of(frame, inner=page(body))) as session:
@@ -497,8 +492,7 @@ async def test_what_is_copied_in_a_frame_can_be_pasted(browser: PlaywrightBrowse
         assert await title(session) == "taken"
 
 
-async def test_downloads_are_refused_and_said(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_events, "_APPEARS_S", HANGS_S)
+async def test_downloads_are_refused_and_said(browser: PlaywrightBrowser) -> None:
     link = "<a href='data:application/zip,x' download='report.zip' style='position:absolute;inset:0'>get</a>"
     async with browser.session(opening_of(link)) as session:
         await session.open()

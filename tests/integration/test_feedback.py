@@ -17,6 +17,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind
 from tests.deadlines import HANGS_S
+from tests.support.browsers.patience import wait_for_pages
 from tests.support.closed_port import closed_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -36,6 +37,11 @@ async def browser() -> AsyncIterator[PlaywrightBrowser]:
     config = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1], private_hosts=("127.0.0.0/8",))
     async with PlaywrightBrowser(config, EnvConfig()) as browser:
         yield browser
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_pages(monkeypatch)
 
 
 @asynccontextmanager
