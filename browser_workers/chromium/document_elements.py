@@ -21,6 +21,8 @@ _MOST_CANDIDATES = 3000
 _MOST_FRAMES = 8
 _DEEPEST = 3
 """Frames of other origins within each other that are read."""
+_MOST_PAINTINGS = 3
+"""Times that one is waited for where a frame ought to be in view: it may be late on a machine that is full."""
 _SCAN_BUDGET_MS = 1500
 """Of the walk through the document; what was found until then is taken."""
 
@@ -164,25 +166,29 @@ class DocumentElements:
 
     async def point(self, position: int) -> Point | str:
         """Where a click reaches the element of the last reading now, or why nowhere. Raises `CallRefused`, `PageFailed`."""
-        place = await self._locate(position)
+        place, is_painted = await self._locate(position), True
         if place.scrolled and self.root is not self._frames.main:
-            await self._painted()
+            is_painted = await self._painted()
             place = await self._locate(position)
         if place.problem or self._parent is None:
             return place.problem or (place.x, place.y)
-        point = await self._parent._outside(self._position, place)
+        point = await self._parent._outside(self._position, place) if is_painted else None
         if point is None:
             await self.world.value_here(f"millraceElements.scroll({position})")
-            await self._painted()
+            for _ in range(_MOST_PAINTINGS):
+                if await self._painted():
+                    break
             place = await self._locate(position)
             point = None if place.problem else await self._parent._outside(self._position, place)
         return point or place.problem or "is covered"
 
-    async def _painted(self) -> None:
-        """Until what was scrolled is painted: where clicks go in another process is known by what was painted last."""
-        if self._parent is not None:
-            await self._parent._painted()
-        await self.world.value_here("millraceElements.painted()")
+    async def _painted(self) -> bool:
+        """Waits until what was scrolled is painted: where clicks go in another process is known by what was painted last.
+
+        False: it is late, or out of view.
+        """
+        is_around = self._parent is None or await self._parent._painted()
+        return await self.world.value_here("millraceElements.painted()") is True and is_around
 
     async def _outside(self, position: int, place: _Place) -> Point | None:
         """A point in the frame at `position` as the top document counts; None where a click would not reach it."""

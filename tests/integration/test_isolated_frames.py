@@ -21,6 +21,7 @@ from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind, Element
 from tests.deadlines import HANGS_S
+from tests.support.browsers.patience import wait_for_pages
 
 T = TypeVar("T")
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -44,11 +45,14 @@ async def browser() -> AsyncIterator[PlaywrightBrowser]:
     config = BrowserConfig(viewport_width=SIZE[0], viewport_height=SIZE[1])
     context = ContextConfig(interaction_mode="set_of_marks", accessibility_tree=True)
     with pytest.MonkeyPatch.context() as patch:
+        wait_for_pages(patch)
         patch.setattr(launch, "_ARGUMENTS", (*launch._ARGUMENTS, "--site-per-process"))
         patch.setattr(page_frames, "_ANSWER_S", HANGS_S)
         patch.setattr(accessibility, "_TREE_S", HANGS_S)
         patch.setattr(document_elements, "_SCAN_BUDGET_MS", 1000 * HANGS_S)
-        async with PlaywrightBrowser(config, EnvConfig(use_rich_actree=True), context) as browser:
+        async with PlaywrightBrowser(
+            config, EnvConfig(use_rich_actree=True, operation_timeout=HANGS_S / 4), context
+        ) as browser:
             yield browser
 
 
@@ -195,6 +199,7 @@ async def test_a_frame_that_changes_its_process_is_followed(browser: PlaywrightB
         for url, name in ((f"{CONSENT}/", "Agree"), (f"{ADVERT}/", "Buy"), (f"{TOP}/own", "Own"), (f"{CONSENT}/", "Agree")):
             async with tab.page.expect_event("framenavigated"):
                 await tab.page.evaluate(f"document.querySelector('iframe').src = '{url}'")
+            await tab.page.frames[1].wait_for_load_state()
             seen = await session.view()
             assert named(seen.elements) == [("button", name)]
             assert f'button "{name}"' in seen.accessibility_tree
@@ -231,6 +236,7 @@ async def test_an_input_over_a_frame_that_hangs_ends_its_script(browser: Playwri
 async def test_a_process_that_does_not_answer_costs_one_deadline(
     browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(endless_scripts, "_SCRIPT_S", HANGS_S)
     top = "<button class=at style='left:0;top:0;width:50px;height:20px'>First</button>" + frame(f"{CONSENT}/", 100, 40)
     async with opened(browser, top, consent="<title>Consent</title><button>Agree</button>") as session:
         assert named((await session.view()).elements) == [("button", "First"), ("button", "Agree")]
@@ -277,6 +283,7 @@ async def test_frames_of_a_process_that_does_not_answer_cost_one_deadline_togeth
             raise
 
     monkeypatch.setattr(Calls, "call", counted)
+    monkeypatch.setattr(endless_scripts, "_SCRIPT_S", HANGS_S)
     top = "".join(frame(f"{ADVERT}/", 100 * each, 100 * row, 50, 50) for each in range(3) for row in range(2))
     async with opened(browser, top, advert="<button>Buy</button>") as session:
         assert named((await session.view()).elements) == [("button", "Buy")] * 6
