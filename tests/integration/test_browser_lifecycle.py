@@ -33,15 +33,17 @@ PROFILE = "--user-data-dir="
 NOTICED_S = HANGS_S
 BOUND_MB = 300
 GROW = (
-    "<!doctype html><title>bomb</title><body><script>const kept = []; const grow = () => { %s }; setInterval(grow, 1)</script>"
+    "<!doctype html><title>bomb</title><body><script>const kept = []; let left = %d; "
+    "const grow = () => { if (left-- > 0) { %s } }; setInterval(grow, 1)</script>"
 )
+"""To three or four times the bound, and not beyond: on a busy machine it may be looked at late."""
 PAGES = {
     "/": "<!doctype html><title>home</title><p>here",
     "/heavy": "<!doctype html><title>heavy</title><body style='height:100vh' onclick='for (;;) {}'>",
-    "/buffers": GROW % "kept.push(new Uint8Array(16 << 20).fill(1))",
-    "/heap": GROW % "for (let i = 0; i < 200000; i++) kept.push({ i })",
+    "/buffers": GROW % (56, "kept.push(new Uint8Array(16 << 20).fill(1))"),
+    "/heap": GROW % (225, "for (let i = 0; i < 200000; i++) kept.push({ i })"),
     "/elements": GROW
-    % "const box = document.createElement('div'); box.innerHTML = '<p>word</p>'.repeat(50000); document.body.append(box)",
+    % (8, "const box = document.createElement('div'); box.innerHTML = '<p>word</p>'.repeat(50000); document.body.append(box)"),
 }
 SITE = Documents(origin=ORIGIN, documents={path: page.encode() for path, page in PAGES.items()})
 CLICK = Action(kind=ActionKind.CLICK, point=(500, 500))
