@@ -21,7 +21,6 @@ from browser_workers.chromium.calls import Calls, Json, NoAnswer
 from browser_workers.chromium.process import launch
 from browser_workers.chromium.process.process_monitor import BUSY_WINDOW_S
 from browser_workers.chromium.session import PlaywrightSession
-from browser_workers.chromium.settings import TabSettings
 from browser_workers.providers.provider import Place
 from browser_workers.site import Site, SiteRequest, SiteResponse
 from schemas.context_config import ContextConfig
@@ -70,12 +69,6 @@ async def browser() -> AsyncIterator[PlaywrightBrowser]:
             yield browser
 
 
-@pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For pages that are met by the end of an operation."""
-    monkeypatch.setattr(TabSettings, "timeout_s", OPERATION_S)
-
-
 async def a_normal_episode(browser: PlaywrightBrowser) -> None:
     body = "<button style='position:absolute;inset:0' onclick='document.title = `clicked`'>go</button>"
     async with browser.session(opening_of(body)) as session:
@@ -105,13 +98,16 @@ class Outcome:
     failure: str = ""
 
 
-async def episode(browser: PlaywrightBrowser, opening: Opening) -> Outcome:
+async def episode(browser: PlaywrightBrowser, opening: Opening, *, hurries: bool = False) -> Outcome:
+    """Where it `hurries`, the operations behind its opening are short, for pages that are met by the end of one."""
     said = []
     try:
         async with browser.session(opening) as session:
             for action in (None, click(), pause()):
                 performed = await (session.open() if action is None else session.perform(action))
                 said += [performed.refused, performed.navigation_error, performed.notice]
+                if hurries:
+                    (await session._windows.active())._calls.timeout_s = OPERATION_S
             view = await session.view()
     except PageFailed as error:
         return Outcome(failure=str(error))
@@ -145,7 +141,7 @@ def fails(opening: Opening, reason: str) -> Case:
 
 def observed_or_fails(opening: Opening, *, title: str, reason: str) -> Case:
     async def case(browser: PlaywrightBrowser) -> None:
-        outcome = await episode(browser, opening)
+        outcome = await episode(browser, opening, hurries=True)
         if outcome.view is None:
             assert re.search(reason, outcome.failure), outcome
         else:
@@ -292,7 +288,6 @@ async def test_endless_scripts_are_ended(browser: PlaywrightBrowser) -> None:
     )
 
 
-@pytest.mark.usefixtures("hurried")
 async def test_a_script_that_is_endless_again_and_again_keeps_nobody(browser: PlaywrightBrowser) -> None:
     again = on_click("setInterval(() => { for (;;) {} }, 0)")
     await side_by_side(
@@ -522,7 +517,6 @@ async def test_a_document_that_is_still_coming_is_not_taken_for_one_without_a_bo
         assert await tab.page.title() == "came"
 
 
-@pytest.mark.usefixtures("hurried")
 async def test_a_storm_of_documents_is_ended(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chromium has no time for anything else when it gets behind with them. Where the page gets no time either, it is seen."""
     monkeypatch.setattr(launch, "_RELIEF_S", RELIEF_S)
