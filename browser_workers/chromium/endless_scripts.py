@@ -20,9 +20,11 @@ from schemas.errors import BrowserError
 
 _SCRIPT_S = 10.0
 """Seconds that a script may keep its page waiting; half an operation's deadline where that is shorter."""
-_RUNNING = 0.1
+_RUNNING = 0.5
 """Share of the time that it may keep its page waiting which a script must have run. One that gets less of a full machine is
 waited for until it has had that much."""
+_LONGEST = 10
+"""Times as long it is waited for so before it is asked anew: its other frames, and new tabs, are not looked at meanwhile."""
 
 
 class _Metric(msgspec.Struct):
@@ -76,9 +78,10 @@ class EndlessScripts:
 
     async def _ask(self, tab: Tab, root: LocalRoot) -> None:
         wait_s = self._after_s / 2
-        before_s = await self._processor_s(root)
 
         async def end_when_it_ran() -> None:
+            # Behind the question: what ran before that kept nobody waiting.
+            before_s = await self._processor_s(root)
             await anyio.sleep(wait_s)
             while True:
                 ran_s = await self._processor_s(root) - before_s
@@ -88,7 +91,7 @@ class EndlessScripts:
                 await anyio.sleep(wait_s / 10)
 
         async with background(end_when_it_ran):
-            await root.ask("Runtime.evaluate", QUESTION, timeout_s=2 * self._after_s)
+            await root.ask("Runtime.evaluate", QUESTION, timeout_s=_LONGEST * self._after_s)
 
     async def _processor_s(self, root: LocalRoot) -> float:
         """What the main thread of its process has used until now. Chromium interrupts a script to say it."""

@@ -16,10 +16,13 @@ from tests.deadlines import HANGS_S
 pytestmark = pytest.mark.anyio
 TIMEOUT_S = 0.4
 NUM_LOOKS = 12
+MUCH_S, LITTLE_S = 1.0, 0.003
 
 
 class Tab:
-    """One whose main thread has used `used_s` seconds more at each look. It answers when its script is ended.
+    """One whose main thread has used `used_s` seconds more at each look, and much before it was asked anything.
+
+    It answers when its script is ended.
 
     Also its frames, of which one, `frame`, may hang; it alone where it is named.
     """
@@ -28,10 +31,11 @@ class Tab:
         self.loading = SimpleNamespace(navigation=None)
         self._frame = frame
         self.enough = anyio.Event()
-        """It was ended, or looked at often without having run."""
+        """It was ended, or looked at often without having run for long."""
         self.num_looks = 0
         self._ended = anyio.Event()
         self._used_s = used_s
+        self._used_before_s = 0.0
 
     @property
     def ended(self) -> bool:
@@ -54,6 +58,7 @@ class Tab:
 
     async def _ask(self, method: str, params: Json | None = None, *, timeout_s: float = 0.0) -> Json:
         if method == "Runtime.evaluate":
+            self._used_before_s += MUCH_S
             with anyio.move_on_after(timeout_s):
                 await self._ended.wait()
                 return {}
@@ -63,15 +68,16 @@ class Tab:
             self.enough.set()
             return {}
         self.num_looks += 1
-        if self.num_looks == NUM_LOOKS and not self._used_s:
+        if self.num_looks == NUM_LOOKS and self._used_s <= LITTLE_S:
             self.enough.set()
-        return {"metrics": [{"name": "Nodes", "value": 7}, {"name": "ThreadTime", "value": self.num_looks * self._used_s}]}
+        used_s = self._used_before_s + self.num_looks * self._used_s
+        return {"metrics": [{"name": "Nodes", "value": 7}, {"name": "ThreadTime", "value": used_s}]}
 
 
 @pytest.mark.parametrize(
     ("used_s", "ended"),
-    [(0.1, True), (0.002, True), (0.0, False)],
-    ids=["runs all the time", "gets little of a full machine", "waits for its turn, or its site"],
+    [(0.1, True), (0.005, True), (LITTLE_S, False), (0.0, False)],
+    ids=["runs all the time", "gets little of a full machine", "has not run for long yet", "waits for its turn, or its site"],
 )
 async def test_only_a_page_that_runs_has_its_script_ended(used_s: float, ended: bool) -> None:
     tab = Tab(used_s)
