@@ -21,6 +21,9 @@ from ops.run.joining import join, subjects_of
 from schemas.config import Config
 from schemas.messages import Role
 
+_ENDING = frozenset({Role.FEEDER, Role.TRAINER})
+"""Whose ends, of those that there are, are the run's: behind the last version the trainer has lines to write."""
+
 
 async def run_here(folder: RunFolder, config: Config, specs: Sequence[RoleSpec]) -> int:
     """Returns 0 when the run's work is done.
@@ -39,16 +42,12 @@ async def run_here(folder: RunFolder, config: Config, specs: Sequence[RoleSpec])
             async with dashboard(display.view, console):
                 for spec in specs:
                     roles.supervisor.start(spec)
-                await roles.finished(_last(specs))
+                for role in _ENDING & {spec.role for spec in specs}:
+                    await roles.finished(role)
                 await roles.supervisor.stop(*(spec.name for spec in specs))
                 display.done = True
     console.print(farewell(folder), soft_wrap=True, highlight=False)
     return 0
-
-
-def _last(specs: Sequence[RoleSpec]) -> Role:
-    """Whose end is the run's: the feeder's, or where stored episodes are trained on the trainer's."""
-    return Role.FEEDER if any(spec.role is Role.FEEDER for spec in specs) else Role.TRAINER
 
 
 def farewell(folder: RunFolder) -> str:

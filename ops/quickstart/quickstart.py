@@ -196,6 +196,7 @@ class Quickstart:
             loop_seconds = time.monotonic() - began
             self.display.phase = 4
             await self._results_complete(watch)
+            await roles.finished(Role.TRAINER)  # behind the last version it has lines to write
             return await self._conclude(roles, watch, began, setup_seconds, loop_seconds)
 
     async def _results_complete(self, watch: RunWatch) -> None:

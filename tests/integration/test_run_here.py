@@ -2,6 +2,7 @@
 
 import json
 import socket
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,12 +13,15 @@ from structlog.testing import capture_logs
 from bus.server import server_process
 from bus.server.lock import has_own_server
 from ops.config.loading import load_config
+from ops.machine.machine import run_here
 from ops.processes import local_roles
 from ops.processes.role_process import millrace_command, millrace_environment
+from ops.processes.supervisor import RoleSpec
 from ops.run.folder import RunFolder
 from ops.simulation.material import ensure_task_file
 from schemas.config import Config
 from schemas.errors import ConfigurationError
+from schemas.messages import Role
 from tests.deadlines import HANGS_S
 from tests.support.polling import until
 
@@ -145,6 +149,33 @@ def created(path: Path) -> tuple[RunFolder, Config]:
     config = load_config("simulation", [f"save_path={path}", f"data_path={path}"])
     folder.create(config, needed_bytes=0)
     return folder, config
+
+
+async def test_a_run_waits_for_what_its_trainer_writes_behind_the_last_version(tmp_path: Path) -> None:
+    folder, config = created(tmp_path / "run")
+    ended, written = tmp_path / "ended", tmp_path / "written"
+    scripts = {
+        Role.FEEDER: "pass",
+        Role.TRAINER: f"""
+import pathlib, time
+while not pathlib.Path({str(ended)!r}).exists():
+    time.sleep(0.1)
+pathlib.Path({str(written)!r}).touch()""",
+        Role.BROWSER: "import time; time.sleep(100_000)",
+    }
+    specs = [
+        RoleSpec(role=role, name=f"{role.value}-1", argv=(sys.executable, "-c", script)) for role, script in scripts.items()
+    ]
+    with capture_logs() as logs, anyio.fail_after(HANGS_S):
+
+        async def feeder_is_over() -> bool:
+            return ("role_finished", "feeder-1") in {(log["event"], log.get("role_name")) for log in logs}
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(run_here, folder, config, specs)
+            await until(feeder_is_over)
+            ended.touch()
+    assert written.exists()
 
 
 async def test_a_server_that_somebody_else_runs_is_not_taken_for_ones_own(
