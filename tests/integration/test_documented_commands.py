@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from bus.server import address_of, is_served
 from bus.subjects import Subjects
 from ops.config.loading import load_config
 from ops.processes.guard import guard_command
-from ops.processes.local_roles import local_roles
+from ops.processes.local_roles import LocalRoles, local_roles
 from ops.processes.role_process import millrace_command, millrace_environment
 from ops.run.folder import RunFolder
 from ops.run.joining import join, subjects_of
@@ -35,7 +36,15 @@ _AT_ONCE = 4
 _DONE, _NOT_YET, _CTRL_C = 0, 1, 130
 """Not yet: an audit of a run that goes on."""
 _SEEN_S, _LONGEST_S = HANGS_S / 2, HANGS_S
-_IN_ORDER = ("archive --once", "archive --run-dir", "archive --verify", "import", "blocklist add", "blocklist remove")
+_IN_ORDER = (
+    "archive --once",
+    "archive --run-dir",
+    "archive --verify",
+    "import",
+    "blocklist add",
+    "blocklist remove",
+    "trainer",
+)
 _LAST = ("rejudge", "drain", "restart")
 _WORKERS = {"feeder", "browser", "policy", "judge", "trainer"}
 _GOES_ON = (
@@ -128,6 +137,7 @@ class Reader:
     folder: Path
     bus: JetStreamBus
     subjects: Subjects
+    roles: LocalRoles
 
     async def types(self, line: Line) -> str:
         """Returns what is wrong with what became of it; empty: nothing."""
@@ -139,7 +149,10 @@ class Reader:
         with anyio.fail_after(_LONGEST_S):
             if _goes_on(words):
                 patient = tuple(guard_command(argv, grace_s=HANGS_S))  # a role's own would kill what a full machine ends late
-                code, output = await self._follow(patient, cwd, environment, partial(self._is_at_work, words[0], name, cwd))
+                async with self._place_left_by(words[0]):
+                    code, output = await self._follow(
+                        patient, cwd, environment, partial(self._is_at_work, words[0], name, cwd)
+                    )
                 return "" if code in (_DONE, _CTRL_C) else f"exit {code}: {output}"
             done = await anyio.run_process(argv, check=False, cwd=cwd, env=environment)
             fine = done.returncode in ((_DONE, _NOT_YET) if words[0] == "audit" else (_DONE,))
@@ -155,6 +168,16 @@ class Reader:
                 (sys.executable, "mine.py"), cwd, environment, partial(self._is_at_work, "script", "", cwd)
             )
         return "" if code in (_DONE, _CTRL_C) else f"exit {code}: {output}"
+
+    @asynccontextmanager
+    async def _place_left_by(self, command: str) -> AsyncIterator[None]:
+        """Of trainers a run has one: its own leaves for as long as another trains."""
+        if command != Role.TRAINER.value:
+            yield
+            return
+        await self.roles.stop(Role.TRAINER)
+        yield
+        self.roles.start(Role.TRAINER)
 
     def _place(self, name: str, *, with_run: bool) -> Path:
         """A folder with everything that the pages speak of; without the run, where the line begins one."""
@@ -235,7 +258,7 @@ async def reader(tmp_path: Path) -> AsyncIterator[Reader]:
             async with bus.tail(subjects.judged, subjects.judgements(None)) as judgements:
                 for _ in range(_NUM_FIRST):
                     await anext(judgements)
-            yield Reader(tmp_path, bus, subjects)
+            yield Reader(tmp_path, bus, subjects, roles)
 
 
 def _write_files(beside: Path, folder: RunFolder) -> None:
