@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import anyio
 import msgspec
 
 from bus.jetstream import JetStreamBus
@@ -13,6 +14,8 @@ from schemas.ids import WorkerId
 from schemas.messages import Heartbeat, Role
 
 _ANSWER_S = 5.0
+_AGAIN_S = 1.0
+"""Until who is not there is asked once more: behind a stall of the server, connections are renewed one after the other."""
 _ORDER = (Role.BROWSER, Role.POLICY, Role.JUDGE, Role.ARCHIVER, Role.FEEDER, Role.TRAINER)
 
 
@@ -67,14 +70,17 @@ class Workers:
         return tuple(found)
 
     async def tell(self, role: Role, worker: WorkerId, order: Order) -> WorkerReport | None:
-        """What the worker answers; None: there is none of this name.
+        """What the worker answers; None: there is none of this name, nor a second later.
 
         Raises:
             Unanswered: there is one, and it does not answer.
         """
-        subject = self._subjects.control(role, worker)
+        subject, said = self._subjects.control(role, worker), order.value.encode()
         try:
-            answer = await self._bus.ask(subject, order.value.encode(), timeout_s=_ANSWER_S)
+            answer = await self._bus.ask(subject, said, timeout_s=_ANSWER_S)
+            if answer is None:
+                await anyio.sleep(_AGAIN_S)
+                answer = await self._bus.ask(subject, said, timeout_s=_ANSWER_S)
         except BusUnavailable as error:
             raise Unanswered(f"{worker} does not answer") from error
         return None if answer is None else msgspec.json.decode(answer, type=WorkerReport)

@@ -52,6 +52,7 @@ _GOES_ON = (
     "env_config.train_tasks_rollout_size=8",
     "env_config.server_size=4",
     "simulation_config.step_latency_ms=1500",
+    "bus_config.heartbeats_max_age_s=900",  # who stands still is not gone
 )
 _NUM_FIRST = 40
 """Judgements before the first line is typed."""

@@ -38,6 +38,7 @@ _SLOW = (
     f"env_config.train_tasks_rollout_size={_BATCH}",
     # A worker that stands still for longer loses its episode, rightly; here only one that leaves may.
     *(f"bus_config.{lease}_ack_wait_s=60" for lease in ("task", "step", "judge")),
+    "bus_config.heartbeats_max_age_s=900",  # who stands still is not gone
 )
 
 

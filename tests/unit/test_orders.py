@@ -7,13 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bus.subjects import Subjects
 from ops.processes import leaving
 from ops.processes.orders import Order, WorkerReport
-from ops.processes.workers import Selection, Unanswered
+from ops.processes.workers import Selection, Unanswered, Workers
 from ops.run.folder import RunFolder
 from schemas.config import Config
 from schemas.ids import WorkerId
 from schemas.messages import Role
+from tests.builders import RUN
 from tests.deadlines import HANGS_S
 
 pytestmark = pytest.mark.anyio
@@ -111,3 +113,24 @@ async def test_who_did_not_hear_that_it_should_leave_is_told_again_and_leaves(
     assert await drained(HANGS_S) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "browser-1 has left"
     assert worker.told == [Order.DRAIN] * 4
+
+
+class Reconnecting:
+    """A server that has stood still: the worker's connection is renewed after the administrator's."""
+
+    def __init__(self, answers: list[bytes | None]) -> None:
+        self._answers = answers
+
+    async def ask(self, subject: str, question: bytes, *, timeout_s: float) -> bytes | None:
+        return self._answers.pop(0)
+
+
+@pytest.mark.parametrize(("answers", "is_there"), [((False, True), True), ((False, False), False)])
+async def test_who_is_not_there_for_a_moment_has_not_left(
+    answers: tuple[bool, ...], is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.processes.workers._AGAIN_S", 0.0)
+    report = WorkerReport(role=Role.BROWSER, worker=WorkerId("browser-1"), id="process-1", state="working")
+    bus = Reconnecting([msgspec.json.encode(report) if answer else None for answer in answers])
+    told = await Workers(bus, Subjects(RUN)).tell(report.role, report.worker, Order.STATUS)  # type: ignore[arg-type]
+    assert told == (report if is_there else None)
