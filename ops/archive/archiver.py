@@ -6,6 +6,7 @@ came: killed anywhere, it goes on behind the last part and makes the same files.
 stall of its own or of the server, once it holds the lease again.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import anyio.to_thread
 import structlog
 
 from bus.bulkhead import Bulkhead
+from bus.patience import move_on_after_running
 from bus.ports import Bus, Lease
 from bus.subjects import Subjects
 from ops.archive.folder import ArchiveFolder
@@ -68,7 +70,7 @@ class Archiver:
         """
         followers = self._followers()
         present_ends = [await present_end(self.bus, each.stream, each.subject_filter) for each in followers]
-        ends, patience_s = (present_ends, _LEASE_PATIENCE_S) if once else ((None, None), float("inf"))
+        ends, patience_s = (present_ends, _LEASE_PATIENCE_S) if once else ((None, None), math.inf)
         while not await self._holding_lease(followers, ends, patience_s):
             _log.warning("archiver_lease_lost", hint="it is taken again, and archiving goes on behind the last part")
         return self._archived(followers)
@@ -76,19 +78,21 @@ class Archiver:
     async def _holding_lease(self, followers: Sequence[Follower], ends: Sequence[int | None], patience_s: float) -> bool:
         """Whether all is archived; False: the lease was lost before."""
         done = False
-        with anyio.move_on_after(patience_s) as waiting:
-            async with self.bus.lease("archiver", ttl_s=_LEASE_TTL_S) as lease:
-                waiting.deadline = float("inf")
-                for follower in followers:
-                    await follower.agree()
-                async with anyio.create_task_group() as group:
-                    group.start_soon(_stop_when_lost, lease, group.cancel_scope)
-                    async with anyio.create_task_group() as following:
-                        for follower, end in zip(followers, ends, strict=True):
-                            following.start_soon(follower.run, end)
-                    done = True
-                    group.cancel_scope.cancel()
-        if waiting.cancelled_caught:
+        async with (
+            move_on_after_running(patience_s) as patience,
+            self.bus.lease("archiver", ttl_s=_LEASE_TTL_S) as lease,
+        ):
+            patience.left_s = math.inf
+            for follower in followers:
+                await follower.agree()
+            async with anyio.create_task_group() as group:
+                group.start_soon(_stop_when_lost, lease, group.cancel_scope)
+                async with anyio.create_task_group() as following:
+                    for follower, end in zip(followers, ends, strict=True):
+                        following.start_soon(follower.run, end)
+                done = True
+                group.cancel_scope.cancel()
+        if patience.is_spent:
             raise ArchiveError("another archiver of this run is active: let it, or stop it first")
         return done
 

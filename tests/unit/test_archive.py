@@ -1,5 +1,6 @@
 """The archive over the in-memory bus: nothing changes on the way through files, whatever kills the archiver."""
 
+import asyncio
 import contextlib
 import errno
 import hashlib
@@ -14,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pyarrow.parquet as pq
 import pytest
@@ -496,6 +498,21 @@ async def test_once_says_that_another_archiver_of_the_run_is_active(tmp_path: Pa
         with pytest.raises(ArchiveError, match="another archiver of this run is active"):
             await world.archive(bus, SUBJECTS, tmp_path / "archive")
         over.set()
+    assert (await world.archive(bus, SUBJECTS, tmp_path / "archive")).trajectories.position == 1
+
+
+async def test_a_stall_of_ones_own_is_no_other_archiver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus, loop = await filled(1), asyncio.get_running_loop()
+    lease, before = bus.lease, loop.time
+
+    @asynccontextmanager
+    async def behind_a_stall(name: str, *, ttl_s: float) -> AsyncIterator[Lease]:
+        monkeypatch.setattr(loop, "time", lambda: before() + 4 * archiver._LEASE_PATIENCE_S)
+        await anyio.lowlevel.checkpoint()
+        async with lease(name, ttl_s=ttl_s) as held:
+            yield held
+
+    monkeypatch.setattr(bus, "lease", behind_a_stall)
     assert (await world.archive(bus, SUBJECTS, tmp_path / "archive")).trajectories.position == 1
 
 
