@@ -20,6 +20,7 @@ from typing import Literal
 
 import anyio
 
+from bus.patience import fail_after_running
 from ops.audit.audit import audit
 from ops.config.loading import dump_config
 from ops.console.terminal import Console
@@ -202,7 +203,7 @@ class Quickstart:
     async def _results_complete(self, watch: RunWatch) -> None:
         """The watch reads the same streams as the feeder, and may be a moment behind it."""
         last = PolicyVersion(self.config.feeder_config.num_iterations)
-        with anyio.fail_after(_CATCH_UP_S):
+        async with fail_after_running(_CATCH_UP_S):
             await watch.wait_until(lambda state: state.num_evaluated(last) >= self._num_evaluation)
 
     async def _conclude(

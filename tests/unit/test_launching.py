@@ -220,8 +220,10 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_node_is_given_its_own_keys_only_started_once_and_stopped_over_ssh(
-    nodes: Path, cluster: Path, ssh: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    nodes: Path, cluster: Path, ssh: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("ops.launch.ssh._LIMIT_S", HANGS_S)
+    monkeypatch.setattr("ops.launch.ssh._STOP_TRIES", 5 * int(HANGS_S))
     _roles_wait(nodes)
     over = ("--with", "ssh", "--name", "cpu-1", "--cluster", str(cluster), "--no-setup")
     assert launched(nodes, *over, "--dry-run") == 0
