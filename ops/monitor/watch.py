@@ -16,6 +16,7 @@ from bus.bulkhead import Bulkhead
 from bus.context import WorkerContext
 from bus.fault import Fault
 from bus.following import follow
+from bus.patience import move_on_after_running
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.server_time import ServerClock
@@ -109,7 +110,7 @@ class MonitorWatch:
             group.start_soon(reconciling.run)
             group.start_soon(self._tick)
             # Judgements last: an episode that is found unjudged must not have been judged before it was found.
-            with anyio.move_on_after(_JOIN_S):
+            async with move_on_after_running(_JOIN_S):
                 await self._joined.wait()
             for stream, subject in self._sources:
                 group.start_soon(self._follow, stream, subject)

@@ -65,7 +65,8 @@ class World(LiveRun):
 
 
 @pytest.fixture
-async def world(tmp_path: Path, anyio_backend: str) -> AsyncIterator[World]:
+async def world(tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+    monkeypatch.setattr("ops.monitor.watch._JOIN_S", HANGS_S)
     async with running_run(tmp_path) as bus:
         yield World(bus, tmp_path)
 
