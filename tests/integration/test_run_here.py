@@ -7,11 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
+import psutil
 import pytest
 from structlog.testing import capture_logs
 
 from bus.server import server_process
-from bus.server.lock import has_own_server
 from ops.config.loading import load_config
 from ops.machine.machine import run_here
 from ops.processes import local_roles
@@ -63,14 +64,12 @@ async def test_a_run_in_one_command_and_on_from_a_kill(tmp_path: Path) -> None:
             while not (log.exists() and "version_published" in log.read_text()):
                 assert process.returncode is None, (tmp_path / "first.out").read_text()
                 await anyio.sleep(0.1)
+            below = psutil.Process(process.pid).children(recursive=True)
         finally:
             process.kill()
             await process.wait()
-
-    async def is_gone() -> bool:
-        return not has_own_server(folder / "server")
-
-    await until(is_gone)
+    _, alive = await anyio.to_thread.run_sync(psutil.wait_procs, below, HANGS_S)
+    assert not alive
     # It may have published one more than its log says, and admitted the two iterations that follow.
     num_iterations = log.read_text().count("version_published") + 3
     said = await ended("run", "--run-dir", str(folder), f"feeder_config.num_iterations={num_iterations}")
