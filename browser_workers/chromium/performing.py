@@ -76,7 +76,10 @@ class Performer:
         try:
             match action.kind:
                 case kind if kind in _OF_PAGES:
-                    return await self.performed(await self._paging.perform(tab, action))
+                    performed = await self._paging.perform(tab, action)
+                    # Where it went by itself, it aims from then on.
+                    self._windows.shown = self._windows.front
+                    return await self.performed(performed)
                 case ActionKind.READ_PAGE:
                     return await self.performed(Performed(page_text=await tab.text(num_lines(action))))
                 case ActionKind.ANSWER:

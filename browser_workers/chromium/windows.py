@@ -52,7 +52,7 @@ class Windows:
         self.listed: tuple[Tab, ...] = ()
         """Those of the last observation: a policy counts in these."""
         self.shown: Tab | None = None
-        """The one whose state was asked for last: a policy aims at this."""
+        """What a policy aims at: the one whose state was asked for last, or that it went to since."""
         self.num_opened = 0
         self._recent: list[Tab] = []
         """The same, the active one last."""

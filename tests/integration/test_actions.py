@@ -380,6 +380,16 @@ async def test_an_input_goes_to_no_window_that_the_policy_has_not_seen(browser: 
         assert await title(session) == "clicked"
 
 
+async def test_an_input_goes_to_the_window_that_the_policy_went_to(browser: PlaywrightBrowser) -> None:
+    button = page("<button style='position:absolute;inset:0' onclick='document.title = `clicked`'>go</button>")
+    async with browser.session(opening_of("", button=button)) as session:
+        await session.open()
+        await session.view()
+        await session.perform(new_tab(f"{ORIGIN}/button"))
+        assert (await session.perform(click())).refused == ""
+        assert await title(session) == "clicked"
+
+
 async def test_read_page(browser: PlaywrightBrowser) -> None:
     body = "<h1> Title </h1><p style='display:none'>hidden</p><ul>" + "".join(f"<li>line {n}\n\n</li>" for n in range(200))
     async with browser.session(opening_of(body)) as session:
