@@ -112,7 +112,7 @@ class Story:
                 for index in range(NUM_IN_FLIGHT):
                     # The first screenshot is in the prefix cache, as those of earlier steps are.
                     group.start_soon(partial(self.say, text=_LONG_TEXT), f"in flight {index}", 0, 1, 100 + index)
-                await load_behind(self.engine, 10, only_weights, PolicyVersion(4))
+                await load_behind(self.engine, 10, only_weights, PolicyVersion(4), taken=4)
             self.facts["refused_meanwhile"] = await anyio.to_thread.run_sync(meanwhile.result)
 
 
