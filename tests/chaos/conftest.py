@@ -12,11 +12,13 @@ def drills_may_take_their_time() -> Iterator[None]:
     """What comes up, settles or goes on late is no failure."""
     with pytest.MonkeyPatch.context() as patient:
         for name in (
-            "days._PATIENCE_S",
-            "drill._READY_S",
-            "scaled_run._READY_S",
-            "scaled_run._SETTLED_S",
-            "servers._LEADERS_S",
+            "browser_workers.chromium.instances.START_S",
+            "bus.server.patience.START_S",
+            "ops.drills.days._PATIENCE_S",
+            "ops.drills.drill._READY_S",
+            "ops.drills.scaled_run._READY_S",
+            "ops.drills.scaled_run._SETTLED_S",
+            "ops.drills.servers._LEADERS_S",
         ):
-            patient.setattr(f"ops.drills.{name}", HANGS_S)
+            patient.setattr(name, HANGS_S)
         yield
