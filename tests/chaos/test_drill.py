@@ -1,27 +1,53 @@
 """Small fault drills: the real roles as processes, killed, stopped and cut off until the run has ended, and then the proof."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import anyio
 import pytest
 
 from ops.drills.drill import Drill
-from ops.drills.faults import FaultKind
+from ops.drills.faults import FaultKind, Injected
+from ops.drills.injection import Injector
+from ops.drills.proxy import TcpProxy
 from ops.drills.report import Report
+from ops.drills.servers import Servers
 from ops.drills.settings import DrillSettings
 from ops.processes.role_process import millrace_command
+from ops.processes.supervisor import Supervisor
 from tests.deadlines import HANGS_S
 from tests.support.bus.abandoned_sockets import abandoned_sockets
+from tests.support.polling import until
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.integration,
     abandoned_sockets,
 ]
+_SMALL = ("env_config.server_size=4", "env_config.train_tasks_rollout_size=10", "feeder_config.max_concurrent=30")
+
+
+class Thorough(Drill):
+    """Where time ends it, it goes on until each of its kinds of fault has happened."""
+
+    _happened: Sequence[Injected] = ()
+
+    async def _under_faults(
+        self, injector: Injector, supervisor: Supervisor, servers: Servers, proxies: Mapping[str, TcpProxy]
+    ) -> None:
+        self._happened = injector.log
+        await super()._under_faults(injector, supervisor, servers, proxies)
+
+    async def _time_is_up(self) -> None:
+        await super()._time_is_up()
+        await until(self._each_has_happened)
+
+    async def _each_has_happened(self) -> bool:
+        return set(self._settings.kinds) <= {fault.kind for fault in self._happened}
 
 
 async def drilled(settings: DrillSettings) -> Report:
-    report = await Drill(settings).run()
+    report = await Thorough(settings).run()
     report.write(settings.folder / "report.json")
     return report
 
@@ -57,7 +83,7 @@ async def test_a_drill_that_time_ends_is_as_whole_as_any(tmp_path: Path) -> None
         kinds=(FaultKind.AGE, FaultKind.CLOCK, FaultKind.KILL),
         limit_s=1200.0,
         settle_s=HANGS_S,
-        overrides=["env_config.server_size=4", "env_config.train_tasks_rollout_size=10", "feeder_config.max_concurrent=30"],
+        overrides=_SMALL,
     )
 
     report = await drilled(settings)
@@ -72,13 +98,14 @@ async def test_a_run_on_three_servers_keeps_its_promises_when_leaders_are_killed
     kinds = (FaultKind.KILL_LEADER, FaultKind.KILL)
     settings = DrillSettings(
         folder=tmp_path / "run",
-        num_episodes=100,
+        duration_s=20.0,
         num_servers=3,
         seed=4,
         fault_interval_s=4.0,
         kinds=kinds,
         limit_s=1200.0,
         settle_s=HANGS_S,
+        overrides=_SMALL,
     )
 
     report = await drilled(settings)
