@@ -136,10 +136,7 @@ class MemoryDelivery:
         self._due_in(_LEAVES_WITHIN_S)
 
     def release(self) -> None:
-        """At once, unless it was delivered again by now."""
-        pending = self.consumer_state.pending.get(self.seq)
-        if pending is not None and pending.num_delivered == self.num_delivered:
-            self._due_in(0.0)
+        self._due_in(0.0)
 
     async def in_progress(self) -> None:
         self._due_in(self.queue.ack_wait_s)
@@ -149,8 +146,9 @@ class MemoryDelivery:
         self._end()
 
     def _due_in(self, seconds: float) -> None:
+        """Unless it was delivered again by now."""
         pending = self.consumer_state.pending.get(self.seq)
-        if pending is not None:
+        if pending is not None and pending.num_delivered == self.num_delivered:
             pending.due = time.monotonic() + seconds
             self.owner.changed()
 

@@ -31,6 +31,10 @@ class Held:
     """Where its acknowledgement goes."""
     ack_wait_s: float
 
+    def lasts(self, at_s: float, now: float) -> bool:
+        """Whether its lease, counted from `at_s`, is sure to run still: also a clock that was set back makes it doubtful."""
+        return 0 <= now - at_s < self.ack_wait_s
+
 
 class Holdings:
     """Use `open_holdings`. A line for each delivery that was taken or renewed, `+`, with the time that its lease counts from,
@@ -94,7 +98,7 @@ def open_holdings(path: Path, clock: Callable[[], float] = time.time) -> Iterato
             yield nowhere(), ()
             return
         now = clock()
-        left = [held for held, at_s in _unsettled(path) if 0 <= now - at_s < held.ack_wait_s]
+        left = [held for held, at_s in _unsettled(path) if held.lasts(at_s, now)]
         os.ftruncate(file, 0)
         yield (own := Holdings(file, clock)), left
         own.leave(path)

@@ -62,7 +62,7 @@ class AckReply:
 class JetStreamDelivery:
     """One message on its way through a worker; satisfies `bus.ports.Delivery`."""
 
-    __slots__ = ("_back", "_held", "_holdings", "_link", "_message", "num_delivered", "queue", "seq")
+    __slots__ = ("_back", "_held", "_holdings", "_leased_at", "_link", "_message", "num_delivered", "queue", "seq")
 
     def __init__(
         self, link: Link, queue: WorkQueue, message: Msg, holdings: Holdings, back: "Callable[[JetStreamDelivery], None]"
@@ -74,7 +74,8 @@ class JetStreamDelivery:
         self._message = message
         self._holdings = holdings
         self._held = Held(message.reply, queue.ack_wait_s)
-        holdings.took(self._held, holdings.clock())
+        self._leased_at = holdings.clock()
+        holdings.took(self._held, self._leased_at)
         self.queue = queue
         self.seq = meta.seq
         self.num_delivered = meta.num_delivered
@@ -115,6 +116,11 @@ class JetStreamDelivery:
             self._holdings.settled(self._held)
 
     async def nak(self, delay_s: float = 0.0) -> None:
+        if not self._held.lasts(self._leased_at, self._holdings.clock()):
+            # The server would take it from whoever has it by now.
+            _log.info("lease_run_out", stream=self.stream, seq=self.seq)
+            self._holdings.settled(self._held)
+            return
         await self._settle(b'-NAK {"delay": %d}' % int(delay_s * NS) if delay_s > 0 else b"-NAK")
 
     def hand_back(self) -> None:
@@ -123,6 +129,7 @@ class JetStreamDelivery:
     async def in_progress(self) -> None:
         at_s = self._holdings.clock()
         if await self._send(b"+WPI"):
+            self._leased_at = at_s
             self._holdings.renewed(self._held, at_s)
 
     async def term(self, reason: str) -> None:

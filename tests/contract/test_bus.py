@@ -326,6 +326,14 @@ class TestWork:
                 assert again == []
                 break
 
+    async def test_a_late_nak_takes_nothing_from_its_next_owner(self, backend: Backend) -> None:
+        await queue_task(backend, "a")
+        async with backend.bus.work(TASKS, prefetch=0) as inbox:
+            late, _ = await soon(inbox), await soon(inbox)
+            await anyio.sleep(TASKS.ack_wait_s)  # the server's lease began before ours
+            await late.nak(10 * HANGS_S)
+            assert (await soon(inbox)).num_delivered == 3
+
     async def test_a_nak_brings_it_back_after_its_delay(self, backend: Backend) -> None:
         await queue_trajectory(backend, "a")
         async with backend.bus.work(TRAJECTORIES, prefetch=0) as inbox:

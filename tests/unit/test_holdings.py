@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 
 from bus.jetstream import holdings
 from bus.jetstream.calls import NoAnswer
-from bus.jetstream.holdings import Held, open_holdings
+from bus.jetstream.holdings import Held, Holdings, open_holdings
 from bus.jetstream.link import Link
 from bus.jetstream.work import JetStreamDelivery
 from bus.ports import WorkQueue
@@ -38,6 +38,11 @@ class Cut:
 
 def reply(seq: int) -> str:
     return f"$JS.ACK.TASKS.browsers.1.{seq}.{seq}.0.0"
+
+
+def taken(link: Cut, own: Holdings, seq: int) -> JetStreamDelivery:
+    message = Msg(_client=cast("object", None), subject="run.task.a", reply=reply(seq))  # type: ignore[arg-type]
+    return JetStreamDelivery(cast("Link", link), QUEUE, message, own, lambda delivery: None)
 
 
 def left_in(path: Path, *, now: float = 0.0) -> list[Held]:
@@ -95,16 +100,7 @@ def test_what_a_clock_that_was_set_back_puts_in_the_future_is_left_alone(path: P
 async def test_a_sign_of_life_renews_the_lease_that_it_names_if_it_was_sent(path: Path) -> None:
     now, link = 0.0, Cut()
     with open_holdings(path, clock=lambda: now) as (own, _):
-        named, unheard, _ = (
-            JetStreamDelivery(
-                cast("Link", link),
-                QUEUE,
-                Msg(_client=cast("object", None), subject="run.task.a", reply=reply(seq)),  # type: ignore[arg-type]
-                own,
-                lambda delivery: None,
-            )
-            for seq in (1, 2, 3)
-        )
+        named, unheard, _ = (taken(link, own, seq) for seq in (1, 2, 3))
         now = 4.0
         await named.in_progress()
         link.up = False
@@ -112,6 +108,21 @@ async def test_a_sign_of_life_renews_the_lease_that_it_names_if_it_was_sent(path
 
     assert link.sent == [(reply(1), b"+WPI")]
     assert left_in(path, now=8.0) == [Held(reply(1), QUEUE.ack_wait_s)]
+
+
+@pytest.mark.anyio
+async def test_what_another_may_have_by_now_is_not_taken_from_him(path: Path) -> None:
+    now, link = 0.0, Cut()
+    with open_holdings(path, clock=lambda: now) as (own, _):
+        renewed, lapsed = (taken(link, own, seq) for seq in (1, 2))
+        now = 4.0
+        await renewed.in_progress()
+        now = 8.0
+        await renewed.nak()
+        await lapsed.nak()
+
+    assert link.sent == [(reply(1), b"+WPI"), (reply(1), b"-NAK")]
+    assert left_in(path, now=4.0) == []
 
 
 def test_two_processes_of_one_name_do_not_hand_back_each_others_work(path: Path) -> None:
