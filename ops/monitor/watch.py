@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
+import structlog
 
 from bus.background import background
 from bus.bulkhead import Bulkhead
@@ -19,8 +20,10 @@ from bus.following import follow
 from bus.patience import move_on_after_running
 from bus.ports import Bus, Record
 from bus.presence import Status
+from bus.retry import SERVER_AWAITED
 from bus.server_time import ServerClock
 from bus.subjects import Subjects
+from bus.trying import outlast
 from ops.monitor.alerts.alert import Alert, AlertBook, Condition, Key
 from ops.monitor.alerts.look import Look
 from ops.monitor.measuring import Measuring
@@ -29,11 +32,12 @@ from ops.monitor.reconciling import Reconciling
 from ops.monitor.rules import conditions
 from ops.monitor.state import MonitorState
 from schemas.config import Config
-from schemas.errors import BusError
+from schemas.errors import BusError, BusUnavailable
 from schemas.extensions import ALERTS
 from schemas.ids import WorkerId
 from schemas.messages import Role
 
+_log = structlog.get_logger()
 _TICK_S = 1.0
 _JOIN_S = 30.0
 """A server that does not say which episodes are live does not keep everything else waiting for longer."""
@@ -104,8 +108,7 @@ class MonitorWatch:
         await self._set_clock()
         async with AsyncExitStack() as stack, anyio.create_task_group() as group:
             for subject in (f"{names.run}.ep.*.*.task", f"{names.run}.ep.*.*.*.start.*", f"{names.run}.phase.*", self._ends):
-                heard = await stack.enter_async_context(self._bus.listen(subject))
-                group.start_soon(self._hear, heard)
+                group.start_soon(self._hear, await self._listen(stack, subject))
             group.start_soon(measuring.run)
             group.start_soon(reconciling.run)
             group.start_soon(self._tick)
@@ -124,6 +127,12 @@ class MonitorWatch:
     @property
     def _ends(self) -> str:
         return f"{self._subjects.run}.ep.*.*.done"
+
+    async def _listen(self, stack: AsyncExitStack, subject: str) -> AsyncIterator[Record]:
+        """Waits for a server that is away."""
+        return await outlast(
+            lambda: stack.enter_async_context(self._bus.listen(subject)), (BusUnavailable,), SERVER_AWAITED, failed=_say
+        )
 
     async def _hear(self, heard: AsyncIterator[Record]) -> None:
         async for record in heard:
@@ -187,6 +196,10 @@ class MonitorWatch:
         """Returns when `holds` is true of the state."""
         while not holds(self.state):
             await self.changed.wait()
+
+
+def _say(error: BusUnavailable) -> None:
+    _log.warning("server_awaited", reason=str(error))
 
 
 @asynccontextmanager

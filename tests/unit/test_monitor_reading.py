@@ -1,11 +1,14 @@
 """How long a command waits until its monitor has read what the streams hold: as long as more of it comes."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import anyio
 import pytest
 
 from bus.memory import MemoryBus
+from bus.ports import Record
 from bus.subjects import Subjects
 from ops.commands import monitor
 from ops.config.loading import load_config
@@ -33,6 +36,22 @@ class SlowWatch(MonitorWatch):
         self.num_read = min(self.num_read + 1, self._num_readable)
         if self.num_read < self._num_stored:
             await anyio.sleep_forever()
+
+
+class HangingBus(MemoryBus):
+    """Does not confirm the first of each of its listeners."""
+
+    def __init__(self) -> None:
+        super().__init__(SUBJECTS, CONFIG.bus_config)
+        self._tried = set[str]()
+
+    @asynccontextmanager
+    async def listen(self, subject_filter: str) -> AsyncIterator[AsyncIterator[Record]]:
+        if subject_filter not in self._tried:
+            self._tried.add(subject_filter)
+            raise BusUnavailable(f"listening to {subject_filter} failed")
+        async with super().listen(subject_filter) as heard:
+            yield heard
 
 
 @pytest.fixture
@@ -71,3 +90,9 @@ async def test_what_comes_behind_it_is_no_part_of_what_is_to_be_read() -> None:
             await bus.tell(SUBJECTS.heartbeat(Role.JUDGE, beat.worker), beat)
             await watch.wait_until(lambda state: bool(state.workers.by_name))
         assert watch.num_read == 3
+
+
+async def test_a_server_that_hangs_as_a_monitor_begins_is_waited_for() -> None:
+    async with monitoring(HangingBus(), SUBJECTS, CONFIG) as watch:
+        with anyio.fail_after(HANGS_S):
+            await watch.wait_complete()
