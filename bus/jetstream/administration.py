@@ -69,15 +69,20 @@ class Administration:
 
     async def _stream(self, spec: StreamSpec) -> Applied:
         wanted = _stream_config(spec)
+        done: Outcome = "unchanged"  # also by an attempt whose answer was lost
 
         async def attempt(_: float) -> Outcome:
+            nonlocal done
             found = await self._found(f"STREAM.INFO.{spec.name}", STREAM_NOT_FOUND)
-            if found is None and await self._create(spec.name, wanted):
-                return "created"
             if found is not None and _holds(found, wanted):
-                return "unchanged"
+                return done
+            if found is None:
+                done = "created"
+                if await self._create(spec.name, wanted):
+                    return done
+            done = "changed"
             await self._ask(f"STREAM.UPDATE.{spec.name}", wanted, Response)
-            return "changed"
+            return done
 
         outcome = await retried(self.link, f"creating stream {spec.name}", self.limits, attempt)
         return _reported(Applied(spec.name, "", outcome))
@@ -85,13 +90,16 @@ class Administration:
     async def _queue(self, queue: WorkQueue) -> Applied:
         wanted = _queue_config(queue)
         body = {"stream_name": queue.stream, "config": wanted}
+        done: Outcome = "unchanged"  # also by an attempt whose answer was lost
 
         async def attempt(_: float) -> Outcome:
+            nonlocal done
             found = await self._found(f"CONSUMER.INFO.{queue.stream}.{queue.name}", CONSUMER_NOT_FOUND)
             if found is not None and _holds(found, wanted):
-                return "unchanged"
+                return done
+            done = "created" if found is None else "changed"
             await self._ask(f"CONSUMER.CREATE.{queue.stream}.{queue.name}", body, Response)
-            return "created" if found is None else "changed"
+            return done
 
         outcome = await retried(self.link, f"creating queue {queue.name} of {queue.stream}", self.limits, attempt)
         return _reported(Applied(queue.stream, queue.name, outcome))
