@@ -137,8 +137,9 @@ async def test_appends_and_tails_go_on_through_kills(tmp_path: Path) -> None:
 
 async def test_work_goes_on_through_kills(tmp_path: Path) -> None:
     num_tasks = 300
-    queue = task_queue(SUBJECTS, replace(CONFIG, task_ack_wait_s=15.0), Split.TRAIN)
+    queue = task_queue(SUBJECTS, replace(CONFIG, task_ack_wait_s=60.0), Split.TRAIN)
     async with restarting(tmp_path) as (server, bus):
+        await create_topology(bus, (), (queue,))
         handled, results, all_done = Tally(), set[str](), anyio.Event()
 
         async def feed() -> None:
