@@ -11,6 +11,7 @@ import msgspec
 
 from bus.access import Access
 from bus.jetstream.link import Link, open_link
+from bus.jetstream.retrying import RetryLimits, retried
 from bus.server.accounts import access_of
 from bus.server.embedded import address_of, served_runs
 from bus.server.keys import KeyRing, write_private
@@ -18,7 +19,7 @@ from bus.server.text import with_accounts
 from schemas.bus_config import BusConfig
 from schemas.errors import BusUnavailable
 
-_ANSWER_S = 10.0
+_ANSWERED = RetryLimits(attempt_s=10.0, total_s=30.0)
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -55,5 +56,8 @@ async def reload_permissions(folder: Path, runs: Sequence[BusConfig]) -> None:
 
 
 async def _asked(link: Link, subject: str) -> _Answer:
-    reply = await link.request(subject, b"", timeout_s=_ANSWER_S)
-    return msgspec.json.decode(reply.data, type=_Answer)
+    async def attempt(wait_s: float) -> _Answer:
+        reply = await link.request(subject, b"", timeout_s=wait_s)
+        return msgspec.json.decode(reply.data, type=_Answer)
+
+    return await retried(link, f"asking {subject}", _ANSWERED, attempt)

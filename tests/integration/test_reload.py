@@ -3,13 +3,17 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import msgspec
 import pytest
+from nats.aio.msg import Msg
 
 from bus.background import companion_group
 from bus.jetstream import connect, create_topology
+from bus.jetstream.calls import NoAnswer
+from bus.jetstream.link import Link
 from bus.ports import Bus, Expect
 from bus.server import address_of, nats_server, reload_permissions
 from bus.server.ports import held_port
@@ -84,6 +88,23 @@ async def test_connected_clients_go_on_and_may_more(tmp_path: Path) -> None:
             await judge(judge_bus, "other_v1", "a")
         async with connect(address_of(tmp_path, role="judge"), SUBJECTS, AFTER, name="judge-2") as later:
             await judge(later, "new_v1", "b")
+
+
+async def test_a_server_whose_answer_is_lost_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, request = list[str](), Link.request
+
+    async def losing(link: Link, subject: str, *args: Any, **kwargs: Any) -> Msg:
+        answer = await request(link, subject, *args, **kwargs)
+        if subject.startswith("$SYS."):
+            asked.append(subject)
+            if asked.count(subject) == 1:
+                raise NoAnswer("the connection was lost")
+        return answer
+
+    async with nats_server(tmp_path, [BEFORE]):
+        monkeypatch.setattr(Link, "request", losing)
+        await reload_permissions(tmp_path, [AFTER])
+    assert [subject.rpartition(".")[2] for subject in asked] == ["PING", "PING", "RELOAD", "RELOAD"]
 
 
 async def test_before_it_nothing_more_is_permitted(tmp_path: Path) -> None:
