@@ -13,6 +13,7 @@ from agents.weight_cache import WeightCache
 from agents.weight_files import verify_folder
 from bus.lineage import Lineage, catch_up
 from bus.ports import Bus
+from bus.retry import Budget
 from bus.side_by_side import side_by_side
 from bus.subjects import Subjects
 from bus.weight_chunks import Stretch, get, missing, stored, verified
@@ -22,6 +23,8 @@ from schemas.messages import Checkpoint, FileHash, WeightChunk
 
 _NUM_LOOPS = 4
 _LOOK_AGAIN_S = 0.25
+_LOOK_S = 1.0
+"""A look and the pause behind it count as waiting for no longer: a machine that stood still has not waited."""
 _PROGRESS_S = 5.0
 _log = structlog.get_logger()
 
@@ -120,15 +123,16 @@ class WeightFetcher:
     async def _fetch_file(self, file: FileHash, checkpoint: Checkpoint, progress: "_Progress") -> None:
         arriving = await anyio.to_thread.run_sync(self._cache.partial, file)
         progress.found(sum(end - begin for begin, end in arriving.held))
-        grown_at = anyio.current_time()
+        patience = Budget(self._timeout_s)
         while gaps := missing(file.num_bytes, arriving.held):
-            num_held = len(arriving.held)
+            began, num_held = anyio.current_time(), len(arriving.held)
             await self._fill(file, arriving, gaps, progress)
             if len(arriving.held) > num_held:
-                grown_at = anyio.current_time()
+                patience = Budget(self._timeout_s)
                 continue
-            await self._check_wanted(file, checkpoint, waited_s=anyio.current_time() - grown_at)
+            await self._check_wanted(file, checkpoint, patience)
             await anyio.sleep(_LOOK_AGAIN_S)
+            patience.spend(anyio.current_time() - began, meant_s=_LOOK_S)
         await anyio.to_thread.run_sync(arriving.finish)
 
     async def _fill(self, file: FileHash, arriving: PartialFile, gaps: list[Stretch], progress: "_Progress") -> None:
@@ -148,15 +152,16 @@ class WeightFetcher:
 
         await side_by_side(wanted, fetch_one, num_loops=_NUM_LOOPS)
 
-    async def _check_wanted(self, file: FileHash, checkpoint: Checkpoint, *, waited_s: float) -> None:
+    async def _check_wanted(self, file: FileHash, checkpoint: Checkpoint, patience: Budget) -> None:
         """Raises `WeightsUnavailable` when waiting longer for a piece is of no use."""
         newest = (await catch_up(self._lineage, self._bus, self._subjects)).newest
         if newest is not None and newest.version > checkpoint.version:
             raise WeightsUnavailable(f"version {checkpoint.version} left the bus: {newest.version} is newer")
-        if waited_s >= self._timeout_s:
+        if patience.is_spent:
             raise WeightsUnavailable(
-                f"{file.path} of version {checkpoint.version} is not whole on the bus, and nothing came for {waited_s:.0f} s: "
-                f"let the trainer store it there (bus_config.weights=bus), or mount its folder {checkpoint.uri} here"
+                f"{file.path} of version {checkpoint.version} is not whole on the bus, and nothing came for "
+                f"{self._timeout_s:.0f} s: let the trainer store it there (bus_config.weights=bus), or mount its folder "
+                f"{checkpoint.uri} here"
             )
 
 

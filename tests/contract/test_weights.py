@@ -176,13 +176,43 @@ class TestFetching:
         publisher = WeightPublisher(trainer.bus, SUBJECTS, CONFIG)
         hidden = trainer.root.rename(trainer.root.with_name("hidden"))
         line, found = Line(backend.other), list[Path]()
-        patient = replace(CONFIG, weights_timeout_s=20.0)
+        patient = replace(CONFIG, weights_timeout_s=HANGS_S)
 
         async def fetch() -> None:
             found.append(await WeightSources(line.port, SUBJECTS, patient, cache=cache, base=None).folder(checkpoint))
 
         async with anyio.create_task_group() as group:
             group.start_soon(fetch)
+            await publisher.send(folder_of(hidden, 1), checkpoint)
+        assert read(found[0]) == served(version_files(1))
+
+    async def test_a_machine_that_stood_still_has_not_waited_meanwhile(
+        self, trainer: TrainerDisk, cache: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        checkpoint = trainer.written(1)
+        await Announcements(trainer.bus, SUBJECTS).announce(checkpoint)
+        publisher = WeightPublisher(trainer.bus, SUBJECTS, CONFIG)
+        hidden = trainer.root.rename(trainer.root.with_name("hidden"))
+        clock, stood_still_s, looked, found = anyio.current_time, 0.0, anyio.Event(), list[Path]()
+        monkeypatch.setattr(anyio, "current_time", lambda: clock() + stood_still_s)
+
+        class Still(Line):
+            async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
+                nonlocal stood_still_s
+                stored = await self.bus.subjects(stream, subject_filter)
+                stood_still_s += HANGS_S
+                looked.set()
+                return stored
+
+        patient = replace(CONFIG, weights_timeout_s=HANGS_S)
+        fetching = WeightSources(Still(trainer.bus).port, SUBJECTS, patient, cache=cache, base=None)
+
+        async def fetch() -> None:
+            found.append(await fetching.folder(checkpoint))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(fetch)
+            await looked.wait()
             await publisher.send(folder_of(hidden, 1), checkpoint)
         assert read(found[0]) == served(version_files(1))
 
