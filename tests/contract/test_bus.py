@@ -519,7 +519,7 @@ class TestOffers:
             return len(heard) == 1
 
         async with backend.other.offers(self.SUBJECT, accept):
-            assert [await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=60) for _ in range(2)] == [
+            assert [await backend.bus.offer(self.SUBJECT, self.WAKE, timeout_s=HANGS_S) for _ in range(2)] == [
                 Offered.TAKEN,
                 Offered.DECLINED,
             ]
@@ -545,7 +545,7 @@ class TestLease:
         first_holds, first_leaves = anyio.Event(), anyio.Event()
 
         async def first() -> None:
-            async with backend.bus.lease("feeder", ttl_s=30):
+            async with backend.bus.lease("feeder", ttl_s=HANGS_S):
                 holders.append("first")
                 first_holds.set()
                 await first_leaves.wait()
@@ -553,7 +553,7 @@ class TestLease:
 
         async def second() -> None:
             await first_holds.wait()
-            async with backend.other.lease("feeder", ttl_s=30):
+            async with backend.other.lease("feeder", ttl_s=HANGS_S):
                 holders.append("second")
 
         with anyio.fail_after(HANGS_S):
@@ -568,5 +568,5 @@ class TestLease:
 
     async def test_two_names_are_two_leases(self, backend: Backend) -> None:
         with anyio.fail_after(HANGS_S):
-            async with backend.bus.lease("a", ttl_s=30), backend.other.lease("b", ttl_s=30):
+            async with backend.bus.lease("a", ttl_s=HANGS_S), backend.other.lease("b", ttl_s=HANGS_S):
                 pass
