@@ -20,6 +20,7 @@ from schemas.messages import DeadLetter, EpisodeCancel, Split, StepWake, Task, T
 from tests.builders import WORKER, checkpoint, observation, step_request, task, trajectory
 from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend, watched
 from tests.deadlines import HANGS_S
+from tests.support.polling import until
 
 pytestmark = pytest.mark.anyio
 T = TypeVar("T")
@@ -176,9 +177,12 @@ class TestAppend:
 
         async with backend.other.work(TASKS, prefetch=0) as inbox, anyio.create_task_group() as group:
             with structlog.testing.capture_logs() as logs:
+
+                async def waits() -> bool:
+                    return any(log["event"] == "stream_full_waiting" for log in logs)
+
                 group.start_soon(write)
-                with anyio.move_on_after(NOTHING_COMES_S):
-                    await stored.wait()
+                await until(waits)
                 assert not stored.is_set()
                 await (await soon(inbox)).ack()
                 with anyio.fail_after(HANGS_S):
