@@ -354,6 +354,11 @@ class TestWork:
         await queue_task(backend, "a")
         async with backend.bus.work(TASKS, prefetch=0) as inbox:
             await (await soon(inbox)).term("unwanted")
+
+            async def is_gone() -> bool:
+                return not await backend.bus.subjects(TASKS.stream, ">")
+
+            await until(is_gone)
             assert await nothing_comes(inbox)
         await queue_task(backend, "a")
 

@@ -20,6 +20,7 @@ from tests.builders import WORKER, task
 from tests.contract.backends import CONFIG, SUBJECTS
 from tests.deadlines import HANGS_S
 from tests.support.bus.played import play
+from tests.support.polling import until
 from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -43,6 +44,11 @@ async def rejected(bus: JetStreamBus, name: str, data: bytes | None = None) -> T
         await bus.append_bytes(SUBJECTS.tasks, subject, data)
     async with bus.work(QUEUE, prefetch=0) as inbox:
         await reject(bus, await anext(inbox), WORKER, f"cannot play {name}")
+
+        async def is_gone() -> bool:
+            return not await bus.subjects(SUBJECTS.tasks, subject)
+
+        await until(is_gone)
     return queued
 
 
