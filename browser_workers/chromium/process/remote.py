@@ -87,7 +87,7 @@ async def _connect(driver: Driver, playwright: Playwright, place: Place, timeout
         try:
             # The driver alone keeps the time: a connection that it made and nobody took would be left open.
             return await watched(driver, await _attempt(playwright, place, attempt_s))
-        except (PlaywrightError, TimeoutError, msgspec.DecodeError) as error:
+        except (PlaywrightError, msgspec.DecodeError) as error:
             _log.warning("browser_not_reached", address=place.shown, error=_without_query(error, place.url))
     raise AssertionError("the rounds never end")
 
