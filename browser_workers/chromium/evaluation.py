@@ -1,6 +1,7 @@
 """JavaScript in a page: our own in an isolated world that the page can neither see nor forge, a suite's probe in the page's.
 
-Invariant: an expression is tried again when the document changes under it, so that its value is of a document as a whole.
+Invariants: an expression is tried again when the document changes under it, so that its value is of a document as a whole;
+our own waits for the first of a document that was only just shown.
 """
 
 import secrets
@@ -28,11 +29,13 @@ Attempt = Callable[[float], Awaitable[object]]
 """Takes its deadline in seconds."""
 _WORLD = "millrace"
 _NAME = f"millrace_{secrets.token_hex(8)}"
-_PARTS = ("naming.js", "side_effects.js", "effect_observer.js", "settling.js", "reading.js", "barriers.js")
+_PARTS = ("begun.js", "naming.js", "side_effects.js", "effect_observer.js", "settling.js", "reading.js", "barriers.js")
 _SCRIPTS = resources.files("browser_workers.chromium") / "scripts"
 _BOUNDED = (_SCRIPTS / "bounded.js").read_text()
-_CALLS = "return { begin, state, settle, text, barriers }; })()"
-_SCRIPT = "\n".join(['(() => {"use strict";', *((_SCRIPTS / part).read_text() for part in _PARTS), _CALLS])
+_CALLS = ", ".join(f"{name}: onceBegun({name})" for name in ("begin", "state", "settle", "text", "barriers"))
+_SCRIPT = "\n".join(
+    ['(() => {"use strict";', *((_SCRIPTS / part).read_text() for part in _PARTS), f"return {{ {_CALLS} }}; }})()"]
+)
 
 
 class _Result(msgspec.Struct):

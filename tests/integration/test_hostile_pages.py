@@ -517,6 +517,38 @@ async def test_a_document_that_is_still_coming_is_not_taken_for_one_without_a_bo
         assert await tab.page.title() == "came"
 
 
+async def test_a_document_is_read_once_there_is_anything_of_it(browser: PlaywrightBrowser) -> None:
+    """On a busy machine it may be shown long before the first of it was parsed."""
+    async with browser.session(opening_of(TEXT)) as session:
+        await session.open()
+        tab = await session._windows.active()
+        seen: dict[str, object] = {}
+
+        async def read() -> None:
+            seen["state"] = (await tab.state()).title
+            seen["text"] = await tab.text(9)
+            seen["facts"] = (await tab.facts()).title
+
+        tab.begin_action()
+        await tab.page.evaluate("document.open()")
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            assert await tab.page.evaluate("document.body === null")
+            await tab.page.evaluate("document.write('<title>came</title><p>text')")
+        assert seen == {"state": "came", "text": "text", "facts": "came"}
+
+
+async def test_a_document_that_never_begins_is_read_nevertheless(browser: PlaywrightBrowser) -> None:
+    async with browser.session(opening_of(TEXT)) as session:
+        await session.open()
+        tab = await session._windows.active()
+        tab.begin_action()
+        await tab.page.evaluate("document.open()")
+        for _ in range(2):
+            assert (await tab.state()).title == await tab.text(9) == (await tab.facts()).title == ""
+
+
 async def test_a_storm_of_documents_is_ended(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chromium has no time for anything else when it gets behind with them. Where the page gets no time either, it is seen."""
     monkeypatch.setattr(launch, "_RELIEF_S", RELIEF_S)
