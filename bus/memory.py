@@ -141,10 +141,10 @@ class MemoryBus:
             counts[held.subject] = counts.get(held.subject, 0) + 1
         return counts
 
-    async def purge(self, stream: str, subject_filter: str) -> int:
+    async def purge(self, stream: str, subject_filter: str, *, up_to: int = 0) -> int:
         await anyio.lowlevel.checkpoint()
         owner = self._stream(stream)
-        gone = [held.seq for held in owner.under(subject_filter)]
+        gone = [held.seq for held in owner.under(subject_filter) if held.seq <= (up_to or held.seq)]
         for seq in gone:
             del owner.records[seq]
         owner.changed()

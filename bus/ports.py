@@ -252,8 +252,11 @@ class Bus(Protocol):
         """Every subject under a filter with its number of messages; no payloads travel."""
         ...
 
-    async def purge(self, stream: str, subject_filter: str) -> int:
-        """Removes every record under a filter and returns how many there were. Safe to repeat."""
+    async def purge(self, stream: str, subject_filter: str, *, up_to: int = 0) -> int:
+        """Removes every record under a filter, or those up to a sequence, and returns how many there were.
+
+        Safe to repeat; where others write again what is removed, with `up_to` alone.
+        """
         ...
 
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:

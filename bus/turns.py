@@ -168,12 +168,12 @@ class Turns:
                 _log.info("turn_not_renewed", site=slot.turn.site, reason=str(error))
 
     async def _give_back(self, slot: _Slot | None) -> None:
-        """What cannot be given back ages out."""
+        """What cannot be given back ages out. Its own record alone goes, however often that is asked for."""
         if slot is None or not slot.seq or self._clock() - slot.written_at >= _OWN_S:
             # There is none, or somebody else may have it by now.
             return
         with anyio.move_on_after(_GIVING_BACK_S, shield=True), suppress(BusError):
-            await self._bus.purge(self._subjects.turns, slot.subject)
+            await self._bus.purge(self._subjects.turns, slot.subject, up_to=slot.seq)
 
     # figures ----------------------------------------------------------------------------------------------------------
 

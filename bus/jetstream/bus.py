@@ -101,8 +101,8 @@ class JetStreamBus:
     async def subjects(self, stream: str, subject_filter: str) -> dict[str, int]:
         return await self._reader.subjects(stream, subject_filter)
 
-    async def purge(self, stream: str, subject_filter: str) -> int:
-        return await self._streams.purge(stream, subject_filter)
+    async def purge(self, stream: str, subject_filter: str, *, up_to: int = 0) -> int:
+        return await self._streams.purge(stream, subject_filter, up_to)
 
     def work(self, queue: WorkQueue, *, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
         return work(self._link, self._streams, queue, prefetch, self._holdings)

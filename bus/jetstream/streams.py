@@ -50,11 +50,12 @@ class Streams:
 
         return await retried(self.link, "asking for the account", self.limits, attempt)
 
-    async def purge(self, stream: str, subject_filter: str) -> int:
-        """Removes every record under a filter; returns how many the last attempt found."""
+    async def purge(self, stream: str, subject_filter: str, up_to: int) -> int:
+        """Removes every record under a filter, or those up to a sequence; returns how many the last attempt found."""
+        body = {"filter": subject_filter} | ({"seq": up_to + 1} if up_to else {})
 
         async def attempt(wait_s: float) -> int:
-            return (await self._ask(f"STREAM.PURGE.{stream}", {"filter": subject_filter}, Purged, wait_s)).purged
+            return (await self._ask(f"STREAM.PURGE.{stream}", body, Purged, wait_s)).purged
 
         return await retried(self.link, f"purging {subject_filter} of {stream}", self.limits, attempt)
 

@@ -12,8 +12,16 @@ from tests.deadlines import HANGS_S
 @pytest.fixture(autouse=True)
 def settling_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is handed back on leaving is not cut off, nor is a confirmation given up, however late the server hears of it."""
-    for name in ("work._ACK_S", "work._ACK_AGAIN_S", "work._CLOSING_S", "connection.CLOSING_S", "subscriptions.CLOSING_S"):
+    for name in ("work._ACK_S", "work._ACK_AGAIN_S"):
         monkeypatch.setattr(f"bus.jetstream.{name}", HANGS_S)
+    for closing in (
+        "work._CLOSING_S",
+        "lease._CLOSING_S",
+        "offers._CLOSING_S",
+        "connection.CLOSING_S",
+        "subscriptions.CLOSING_S",
+    ):
+        monkeypatch.setattr(f"bus.jetstream.{closing}", HANGS_S)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 import pytest
@@ -29,6 +30,7 @@ from schemas.messages import DeadLetter, Fault, Role, Split
 from tests.builders import WORKER, task, trajectory
 from tests.contract.backends import CONFIG, RUBRIC, SUBJECTS, Backend, watched
 from tests.deadlines import HANGS_S
+from tests.support.polling import until
 
 pytestmark = pytest.mark.anyio
 QUEUE = task_queue(SUBJECTS, CONFIG, Split.TRAIN)
@@ -115,7 +117,7 @@ async def test_corrupt_bytes_go_to_the_dead_letters(backend: Backend) -> None:
     letter = await dead_letter(backend)
     assert letter is not None
     assert (letter.data, letter.subject, letter.stream) == (b"\xc1 garbage", SUBJECT, SUBJECTS.tasks)
-    assert await is_settled(backend)
+    await until(partial(is_settled, backend))
 
 
 async def test_a_fatal_failure_hands_it_back_at_once(backend: Backend) -> None:
@@ -189,7 +191,7 @@ class TestBehindABulkhead:
         letter = await dead_letter(backend)
         assert letter is not None
         assert letter.reason.startswith("unexpected at 3 tries: KeyError: 'price' (contract/test_settlement.py:")
-        assert await is_settled(backend)
+        await until(partial(is_settled, backend))
         told = [record.message for record in await backend.bus.history(SUBJECTS.advisories, SUBJECTS.everything("fault"))]
         assert [fault.worker for fault in told if isinstance(fault, Fault)] == ["browser-1", "browser-2", "browser-3"]
 

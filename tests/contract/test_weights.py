@@ -351,3 +351,13 @@ async def test_a_purge_takes_what_is_under_its_filter(backend: Backend, trainer:
     assert await purge() == NUM_WEIGHT_CHUNKS
     assert await trainer.num_stored() == NUM_CHUNKS - NUM_WEIGHT_CHUNKS
     assert await purge() == 0
+
+
+@pytest.mark.usefixtures("answers_may_take_their_time")
+async def test_a_purge_leaves_what_was_written_behind_the_sequence_that_it_is_up_to(backend: Backend) -> None:
+    """So that it may be repeated though somebody else has written there since."""
+    subject = SUBJECTS.weights_of("0" * 64)
+    chunks = [await backend.bus.append_bytes(SUBJECTS.weight_chunks, f"{subject[:-1]}{number}", b"x") for number in range(3)]
+    assert await backend.bus.purge(SUBJECTS.weight_chunks, subject, up_to=chunks[1]) == 2
+    assert await backend.bus.purge(SUBJECTS.weight_chunks, subject, up_to=chunks[1]) == 0
+    assert [stored.seq for stored in await backend.bus.read_bytes(SUBJECTS.weight_chunks, subject)] == chunks[2:]

@@ -136,7 +136,10 @@ async def test_what_is_not_there_is_said_with_what_to_write(bus: JetStreamBus, t
     assert "holds no run 'other'" in await refused(url=here, run="other", keys=keys(tmp_path), role="admin")
 
 
-async def test_a_reader_outlives_a_restart_of_the_server(tmp_path: Path) -> None:
+async def test_a_reader_outlives_a_restart_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the server is away on a busy machine."""
+    monkeypatch.setattr("bus.jetstream.bus._LIMITS", HANGS_S)
+
     async def serve(until: anyio.Event, ended: anyio.Event, *, task_status: TaskStatus[JetStreamBus]) -> None:
         async with running_run(tmp_path) as bus:
             task_status.started(bus)

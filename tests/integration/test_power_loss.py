@@ -1,7 +1,7 @@
 """A server that lost power: what was not on its disk yet is gone, and whoever lives on goes on."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -96,7 +96,8 @@ async def test_who_lives_on_goes_on(tmp_path: Path) -> None:
     async with anyio.create_task_group() as group:
         server = Server(disk.server)
         address = await group.start(server.serve)
-        async with connect(address, SUBJECTS, CONFIG, name="living") as bus, background(lambda: follow(bus)):
+        patient = replace(CONFIG, request_timeout_s=HANGS_S)
+        async with connect(address, SUBJECTS, patient, name="living") as bus, background(lambda: follow(bus)):
             trainer, paged, feeder = Announcements(bus, SUBJECTS), Lineage(), FeederRecords(bus, SUBJECTS)
             for version in (2, LOST):
                 await trainer.announce(checkpoint(version))

@@ -214,7 +214,7 @@ async def test_a_queue_is_waited_for_until_the_administrator_creates_it(tmp_path
     async with (
         nats_server(tmp_path) as address,
         connect(address, SUBJECTS, CONFIG, name="admin") as admin,
-        connect(address, SUBJECTS, CONFIG, name="early") as early,
+        connect(address, SUBJECTS, replace(CONFIG, request_timeout_s=HANGS_S), name="early") as early,
         anyio.create_task_group() as group,
     ):
 

@@ -440,6 +440,7 @@ async def test_heartbeats_say_how_busy_a_worker_is(bus: MemoryBus, monkeypatch: 
     browser = await an_episode(bus)
     async with anyio.create_task_group() as group:
         group.start_soon(worker_of(bus, engine, slots=3, status=status).run)
+        began = anyio.current_time()
         await browser.wake(await browser.observe())
         with anyio.fail_after(HANGS_S):
             while status.metrics.get("running") != 1:
@@ -450,7 +451,7 @@ async def test_heartbeats_say_how_busy_a_worker_is(bus: MemoryBus, monkeypatch: 
             while status.metrics["answered"] != 1:
                 await anyio.lowlevel.checkpoint()
         assert status.metrics["running"] == 0
-        assert 0 < status.metrics["answer_s"] < 10
+        assert 0 < status.metrics["answer_s"] <= anyio.current_time() - began
         group.cancel_scope.cancel()
 
 

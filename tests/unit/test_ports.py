@@ -34,7 +34,7 @@ def test_a_port_that_is_listened_on_is_not_drawn(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_drawn_is_free_at_the_address_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    here, there = "127.0.0.1", "127.0.0.2"
+    here, there = "127.0.0.3", "127.0.0.2"
     with socket.socket() as taken:
         taken.bind((there, port := free_port(there)))
         taken.listen()

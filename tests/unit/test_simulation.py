@@ -109,11 +109,11 @@ async def test_an_engine_stands_still_while_it_loads() -> None:
     waited: list[float] = []
 
     async def answer(engine: SimulatedEngine) -> None:
-        began = anyio.current_time()
         await engine.generate(request)
         waited.append(anyio.current_time() - began)
 
     async with SimulatedEngine(slow) as engine, anyio.create_task_group() as group:
+        began = anyio.current_time()
         # All begin in one turn of the event loop, in this order.
         group.start_soon(answer, engine)
         group.start_soon(engine.load, Path("anywhere"), PolicyVersion(1))

@@ -1,6 +1,8 @@
 """A site's limit: whose it is, what takes a turn, what gives one back, and what waiting for one costs an episode."""
 
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 import anyio.lowlevel
@@ -90,6 +92,25 @@ async def test_whoever_waits_says_so_and_is_let_in() -> None:
     async with second.under_way(await second.wait("a.example", "", limit)):
         with pytest.raises(NoTurn):
             await first.wait("a.example", "", limit)
+
+
+async def test_what_is_given_back_twice_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server did as it was asked and its answer was lost: by then another worker has the slot."""
+    bus, limit = MemoryBus(SUBJECTS), SiteLimit(in_flight=1)
+    (first, _), (second, _), (third, _) = (turns(bus, name=name) for name in ("b1", "b2", "b3"))
+    purge, asked = bus.purge, list[Callable[[], Awaitable[int]]]()
+
+    async def noted(*args: str, **kwargs: int) -> int:
+        asked.append(partial(purge, *args, **kwargs))
+        return await asked[-1]()
+
+    monkeypatch.setattr(bus, "purge", noted)
+    async with first.under_way(await first.wait("a.example", "", limit)):
+        pass
+    async with second.under_way(await second.wait("a.example", "", limit)):
+        await asked[0]()
+        with pytest.raises(NoTurn):
+            await third.wait("a.example", "", limit)
 
 
 async def visited(action: Action | None, performed: Performed, *, played: bool = False) -> int:
