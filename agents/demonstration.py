@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from agents.action_space import GRID
-from schemas.errors import PolicyError
+from schemas.errors import PromptRefused
 from schemas.messages import Action, ActionKind, Element, Observation, Screenshot
 
 Mode = Literal["coordinates", "set_of_marks"]
@@ -18,7 +18,7 @@ def demonstrated_action(observation: Observation, mode: Mode = "coordinates") ->
     """The oracle's next step, pointed by coordinates or by the numbers of the elements that it acts on.
 
     Raises:
-        PolicyError: the page offers no oracle, or no marked element is where the oracle points.
+        PromptRefused: the page offers no oracle, or no marked element is where the oracle points.
     """
     action = _in_coordinates(observation)
     if mode == "coordinates":
@@ -33,7 +33,7 @@ def _in_coordinates(observation: Observation) -> Action:
     if observation.oracle_action is not None:
         return observation.oracle_action
     if observation.oracle is None:
-        raise PolicyError(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
+        raise PromptRefused(f"{observation.url} offers no scripted oracle: demonstrate only tasks of a suite that has one")
     x, y, width, height = observation.oracle
     screenshot = observation.screenshot
     point = (x + width / 2) / screenshot.width * GRID, (y + height / 2) / screenshot.height * GRID
@@ -43,7 +43,7 @@ def _in_coordinates(observation: Observation) -> Action:
 def _number(observation: Observation, point: Point | None, target: Box | None) -> int | None:
     found = _found(observation, point, target)
     if found is None and point is not None:
-        raise PolicyError(f"no marked element of {observation.url} is where its oracle points: demonstrate with points")
+        raise PromptRefused(f"no marked element of {observation.url} is where its oracle points: demonstrate with points")
     return found
 
 

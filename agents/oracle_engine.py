@@ -12,7 +12,7 @@ from agents.engine import Generation, GenerationRequest, Weightless
 from agents.fitting import fitted
 from agents.rendering import render_action
 from agents.tokens import PromptTokenizer
-from schemas.errors import PolicyError
+from schemas.errors import PromptRefused
 from schemas.messages import Action, Observation
 from schemas.model_config import ModelConfig
 
@@ -48,7 +48,7 @@ class OracleEngine(Weightless):
         self._max_prompt = max_prompt
 
     async def generate(self, request: GenerationRequest) -> Generation:
-        """Raises `PolicyError` when the page offers no oracle: only tasks of a scripted suite can be demonstrated."""
+        """Raises `PromptRefused` when the page offers no oracle: only tasks of a scripted suite can be demonstrated."""
         text = self._response(request.observation)
         request, _ = fitted(request, self._tokenizer, self._max_prompt)
         return Generation(
@@ -66,7 +66,7 @@ class OracleEngine(Weightless):
         try:
             return render_action(action, thought=_said(action, observation), model=model, space=self._space)
         except ValueError as error:
-            raise PolicyError(f"the oracle of {observation.url} cannot be followed: {error}") from error
+            raise PromptRefused(f"the oracle of {observation.url} cannot be followed: {error}") from error
 
 
 def _said(action: Action, observation: Observation) -> str:

@@ -20,7 +20,7 @@ import anyio
 from bus import NEW, connect, consume
 from schemas.messages import Judgement
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 60.0
 _LONGEST_PAUSE_S = 60.0
 _TOO_MANY = 429
 

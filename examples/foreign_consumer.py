@@ -28,16 +28,16 @@ async def told(error: Exception) -> None:
 
 async def stored(client: Client, stream: str, request: dict[str, object]) -> Msg | None:
     """Direct get: the answer's payload is the record, its headers say subject, sequence and time."""
-    answer = await client.request(f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode(), timeout=10)
+    answer = await client.request(f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode(), timeout=60)
     return None if answer.headers and answer.headers.get("Status") == "404" else answer
 
 
 async def consume(url: str, seed: str, run: str, folder: Path) -> None:
     # The answers come back under the prefix that the consumer's key may listen on.
     client = await nats.connect(
-        url, nkeys_seed_str=seed, inbox_prefix="_INBOX_consumer", error_cb=told, max_reconnect_attempts=1, connect_timeout=30
+        url, nkeys_seed_str=seed, inbox_prefix="_INBOX_consumer", error_cb=told, max_reconnect_attempts=1, connect_timeout=60
     )
-    about = json.loads((await client.request(f"$JS.API.STREAM.INFO.{run}_TRAJECTORIES", timeout=10)).data)
+    about = json.loads((await client.request(f"$JS.API.STREAM.INFO.{run}_TRAJECTORIES", timeout=60)).data)
     num_shards = int(about["config"].get("metadata", {}).get("millrace.num_shards", "1"))
     seq = 1
     while True:

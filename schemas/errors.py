@@ -17,7 +17,7 @@
     │   └── BrowserLost         the whole browser is gone                             (retry)
     ├── PolicyError
     │   ├── PromptTooLong       not even the current round fits                       (reject)
-    │   ├── PromptRefused       the engine or endpoint never takes it                 (reject)
+    │   ├── PromptRefused       the engine, oracle or endpoint never takes it         (reject)
     │   ├── WeightsUnavailable  an announced version cannot be had from here          (retry)
     │   └── EngineFailed        the engine died: the worker must end and be restarted (fatal)
     ├── JudgeError              a judge failed: never a reward of zero                (retry)
@@ -151,7 +151,7 @@ class PromptTooLong(PolicyError):
 
 
 class PromptRefused(PolicyError):
-    """The engine, or the endpoint or its content filter, does not take the current observation, whoever asks."""
+    """The engine, the oracle, or the endpoint or its content filter, does not take the current observation, whoever asks."""
 
     disposition = Disposition.REJECT
 

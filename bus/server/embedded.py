@@ -42,7 +42,7 @@ from schemas.errors import ConfigurationError
 from schemas.ids import RunName
 
 _log = structlog.get_logger()
-_STOPPING_S = 5.0
+_STOPPING_S = 30.0
 _REDRAWS = 2
 _LEAST_FREE_BYTES = 256 * 1024 * 1024
 _PLACE = "nats.json"

@@ -15,12 +15,14 @@ from bus.child_process import start_process
 from bus.jetstream.bus import require_jetstream
 from bus.jetstream.link import open_link
 from bus.output_file import last_lines, open_output
+from bus.patience import move_on_after_running
 from bus.server.patience import LOOK_S, Patience, size_of, tell_of_reading
 from bus.server_binary import ServerBinary
 from schemas.errors import BusUnavailable, ConfigurationError
 
 _log = structlog.get_logger()
-_STOPPING_S = 5.0
+_STOPPING_S = 30.0
+"""It writes to disk what it has in memory."""
 _PORT_TAKEN = "address already in use"
 
 
@@ -95,9 +97,9 @@ async def stop(process: anyio.abc.Process) -> None:
     with anyio.CancelScope(shield=True):
         with suppress(ProcessLookupError):
             process.terminate()
-        with anyio.move_on_after(_STOPPING_S) as scope:
+        async with move_on_after_running(_STOPPING_S):
             await process.wait()
-        if scope.cancelled_caught:
+        if process.returncode is None:
             _log.warning("server_killed", pid=process.pid)
             with suppress(ProcessLookupError):
                 process.kill()

@@ -1,6 +1,7 @@
 """The examples do what they say, run as a user runs them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.builders import task
 from tests.contract.backends import SUBJECTS
 from tests.deadlines import HANGS_S
 from tests.support.bus.played import judge, play
+from tests.support.closed_port import closed_port
 from tests.support.runs.running_run import running_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -127,7 +129,7 @@ async def test_a_run_that_has_ended_is_read_or_told_of_in_a_sentence(tmp_path: P
     where = ["--run-dir", str(tmp_path / "run")]
     done = await run_example("custom_consumer.py", *where, "--failures", str(tmp_path / "failures"))
     # Another server of this machine may listen on the run's port by now.
-    said = [line for line in done.stderr.splitlines() if "server_moves" not in line]
+    said = [line for line in done.stderr.splitlines() if "server_moves" not in line and "server_port_taken" not in line]
     assert (done.returncode, done.stdout[9:], said) == (0, "demo:click_button: 1 of 1 solved\n", [])
     steps = f"{ROOT / 'examples/own_judge.py'}:clean_steps_v1"
     done = await run_example("try_judges.py", *where, steps)
@@ -137,7 +139,10 @@ async def test_a_run_that_has_ended_is_read_or_told_of_in_a_sentence(tmp_path: P
         assert nowhere.returncode == 78
         assert nowhere.stderr.startswith(f"{tmp_path / 'nowhere'} holds no run: give the folder of a run that was created")
         assert nowhere.stderr.count("\n") == 1
-    foreign = await run_example("foreign_consumer.py", *where, "--screenshots", str(tmp_path / "seen"), isolated=True)
+    place = tmp_path / "run/server/nats.json"
+    with closed_port() as port:
+        place.write_text(re.sub(r"nats://127.0.0.1:\d+", f"nats://127.0.0.1:{port}", place.read_text()))
+        foreign = await run_example("foreign_consumer.py", *where, "--screenshots", str(tmp_path / "seen"), isolated=True)
     assert foreign.returncode == 1
     assert foreign.stderr.startswith("no server answers at nats://127.0.0.1:")
     assert foreign.stderr.count("\n") == 1

@@ -12,7 +12,7 @@ from agents.oracle_engine import OracleEngine
 from agents.parsing import parse_response
 from agents.prompts import system_prompt
 from agents.tokens import PromptTokenizer
-from schemas.errors import ConfigurationError, PolicyError
+from schemas.errors import ConfigurationError, PromptRefused
 from schemas.messages import Action, ActionKind, Element, Observation, Screenshot
 from tests import builders
 from tests.support.agents import tiny_models
@@ -86,7 +86,7 @@ async def test_a_demonstration_clicks_into_the_box(folder: Path) -> None:
         assert generation.completion_tokens[-1] == tokenizer.end_of_turn
         assert tokenizer.decode(generation.completion_tokens) == generation.text
         assert not generation.logprobs
-    with pytest.raises(PolicyError, match="no scripted oracle"):
+    with pytest.raises(PromptRefused, match="no scripted oracle"):
         demonstrated_action(builders.observation(task))
 
 
@@ -103,7 +103,7 @@ async def test_a_demonstration_clicks_the_marked_element_that_is_innermost(folde
     generation = await engine.generate(GenerationRequest(messages=messages, observation=observation))
     assert parse_response(generation.text, MARKS).action == Action(kind=ActionKind.CLICK, element=2)
     assert generation.text.startswith("Action: Click the div.\n"), "what it names is what stands on the element"
-    with pytest.raises(PolicyError, match="no marked element"):
+    with pytest.raises(PromptRefused, match="no marked element"):
         await engine.generate(GenerationRequest(messages=messages, observation=marked((41, 91, 5, 5))))
 
 
@@ -120,7 +120,7 @@ async def test_a_demonstration_takes_the_oracles_step_in_the_words_of_the_run(fo
     by_number = await OracleEngine(folder, space=MARKS).generate(GenerationRequest(messages=messages, observation=seen))
     assert parse_response(by_number.text, MARKS).action == Action(kind=ActionKind.TYPE, element=7, text="hello")
     pressing = msgspec.structs.replace(seen, oracle_action=Action(kind=ActionKind.PRESS, keys=("Tab",)))
-    with pytest.raises(PolicyError, match=r"cannot be followed: the standard actions have no press"):
+    with pytest.raises(PromptRefused, match=r"cannot be followed: the standard actions have no press"):
         await OracleEngine(folder).generate(GenerationRequest(messages=messages, observation=pressing))
 
 

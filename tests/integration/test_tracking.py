@@ -150,6 +150,7 @@ def test_wandb_gets_screenshots_as_they_are_and_its_copies_of_what_it_has_go(
 
 def test_wandb_can_be_opened_anew_after_it_could_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trainer.tracking.wandb_run._INIT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("wandb.sdk.wandb_init._INIT_TIMEOUT_GRACE_SECONDS", HANGS_S)
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     with closed_port() as port:
         monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{port}")

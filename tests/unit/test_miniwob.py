@@ -10,7 +10,7 @@ from browser_workers.suites.miniwob import suite as miniwob_suite
 from browser_workers.suites.miniwob.site import MiniWobSite, installed_files, page_paths
 from browser_workers.suites.miniwob.suite import MiniWobSuite
 from ops.commands.arguments import seed_range
-from schemas.errors import PolicyError
+from schemas.errors import PromptRefused
 from schemas.messages import Action, ActionKind, Element, Observation
 from tests import builders
 from tests.support.texts import miniwob_table
@@ -138,9 +138,9 @@ def test_steps_are_told_in_the_words_of_the_mode(in_coordinates: Action, by_numb
 
 def test_where_no_number_is_nothing_can_be_demonstrated() -> None:
     nowhere = Action(kind=ActionKind.CLICK, point=(900.0, 900.0))
-    with pytest.raises(PolicyError, match="no marked element"):
+    with pytest.raises(PromptRefused, match="no marked element"):
         demonstrated_action(shown(nowhere), "set_of_marks")
-    with pytest.raises(PolicyError, match="no scripted oracle"):
+    with pytest.raises(PromptRefused, match="no scripted oracle"):
         demonstrated_action(shown(None))
 
 

@@ -100,8 +100,8 @@ async def test_what_is_given_back_twice_is_nobody_elses(monkeypatch: pytest.Monk
     (first, _), (second, _), (third, _) = (turns(bus, name=name) for name in ("b1", "b2", "b3"))
     purge, asked = bus.purge, list[Callable[[], Awaitable[int]]]()
 
-    async def noted(*args: str, **kwargs: int) -> int:
-        asked.append(partial(purge, *args, **kwargs))
+    async def noted(stream: str, subject: str, *, up_to: int) -> int:
+        asked.append(partial(purge, stream, subject, up_to=up_to))
         return await asked[-1]()
 
     monkeypatch.setattr(bus, "purge", noted)
