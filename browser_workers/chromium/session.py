@@ -195,6 +195,6 @@ class PlaywrightSession:
             await self._block_watch.pass_over()
 
     async def page_values(self, expressions: Sequence[str]) -> tuple[str, ...]:
-        tab = await self._windows.active()
+        tab = await self._windows.settled()
         async with self._limits.metadata:
             return tuple([await tab.value_of(expression) for expression in expressions])

@@ -24,6 +24,7 @@ from schemas.env_config import EnvConfig
 from schemas.messages import Action, ActionKind, Judgement, Outcome, Task, Verdict
 from tests import builders
 from tests.support.browsers.page_plays import judged, playing
+from tests.support.browsers.patience import wait_for_pages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SUITES = {"frozen_lake": FrozenLakeSuite(), "sokoban": SokobanSuite()}
@@ -32,6 +33,11 @@ MARKS = ContextConfig(interaction_mode="set_of_marks", accessibility_tree=True)
 
 def key(direction: int) -> Action:
     return Action(kind=ActionKind.PRESS, keys=(f"Arrow{DIRECTIONS[direction].capitalize()}",))
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_pages(monkeypatch)
 
 
 @pytest.fixture

@@ -23,12 +23,18 @@ from schemas.messages import Action, ActionKind, Observation, Outcome, Task, Ver
 from tests import builders
 from tests.deadlines import HANGS_S
 from tests.support.browsers.page_plays import judged, playing
+from tests.support.browsers.patience import wait_for_pages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 SUITE = MiniWobSuite()
 _PAGES, _ORACLES = slice(None, None, 4), slice(1, None, 3)
 """The pages and the oracles that are tried here; all of them are by `benchmarks/miniwob_pages.py`."""
 MIDDLE_OF_AREA = Action(kind=ActionKind.CLICK, point=(500, 650))
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_pages(monkeypatch)
 
 
 @pytest.fixture
@@ -50,8 +56,7 @@ def environment(view: View) -> EnvironmentState:
     return view.state.environment
 
 
-async def test_pages_start(browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("browser_workers.chromium.page_stability._TRAFFIC_CAP_S", HANGS_S)
+async def test_pages_start(browser: PlaywrightBrowser) -> None:
     pages = SUITE.pages[_PAGES]
     views: dict[str, View] = {}
     waiting = iter(pages)

@@ -111,7 +111,10 @@ async def test_lists_of_hosts_hold_for_pages(site: LocalSite, neighbour: LocalSi
         assert "allowed_hosts" in session.reach.why_blocked("127.0.0.2")
 
 
-async def test_names_are_looked_up_by_the_gate_alone(browser: PlaywrightBrowser, site: LocalSite) -> None:
+async def test_names_are_looked_up_by_the_gate_alone(
+    browser: PlaywrightBrowser, site: LocalSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("browser_workers.network.gate._CONNECT_S", HANGS_S)
     async with opened(browser, own(site)) as (session, page):
         assert await page.evaluate(FETCH, "http://no.such.host.invalid/") == "no"
         assert session.reach.why_blocked("no.such.host.invalid") == "no address is known for no.such.host.invalid"

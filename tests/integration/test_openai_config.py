@@ -1,6 +1,8 @@
 """Every key of `openai_config` takes effect: seen at scripted endpoints, through files as people write them."""
 
+import asyncio
 import itertools
+import time
 from pathlib import Path
 
 import anyio
@@ -11,6 +13,7 @@ from ops.config.loading import dump_config, load_config
 from schemas.config import Config
 from schemas.errors import ConfigurationError
 from schemas.messages import Verdict
+from tests.deadlines import HANGS_S
 from tests.support.judging.asked_judge import hoped_for, kind_of, ruled
 from tests.support.judging.endpoint_replies import HANG, Reply, failed, says, server_error
 from tests.support.judging.endpoint_requests import Asked
@@ -208,16 +211,32 @@ class TestAddresses:
 class TestAsking:
     """How it is asked, counted on the question that is answered otherwise."""
 
-    async def test_timeout_s(self, tmp_path: Path) -> None:
-        async with scripted_endpoint(lambda _: HANG) as endpoint:
-            ruling, _ = await ruled(asking(tmp_path, endpoint, "timeout_s=5", "patience_s=0"), tmp_path)
+    async def test_timeout_s(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop, timeout_s = asyncio.get_running_loop(), HANGS_S / 2
+
+        def script(_: Asked) -> Reply:
+            # Its time is over as soon as it has arrived.
+            monkeypatch.setattr(loop, "time", lambda: time.monotonic() + timeout_s)
+            return HANG
+
+        async with scripted_endpoint(script) as endpoint:
+            ruling, _ = await ruled(asking(tmp_path, endpoint, f"timeout_s={timeout_s}", "patience_s=0"), tmp_path)
         assert ruling.error.endswith("gave no answer within 0 s of its first failure: no answer in time")
         assert len(endpoint.requests) == 1
 
-    @pytest.mark.parametrize(("patience_s", "more_than_one"), [(0, False), (5, True)])
-    async def test_patience_s(self, tmp_path: Path, patience_s: float, more_than_one: bool) -> None:
-        async with scripted_endpoint(lambda _: server_error(retry_after_ms=5)) as endpoint:
-            ruling, _ = await ruled(asking(tmp_path, endpoint, f"patience_s={patience_s}"), tmp_path)
+    @pytest.mark.parametrize(("patience_s", "more_than_one"), [(0, False), (HANGS_S / 2, True)])
+    async def test_patience_s(
+        self, tmp_path: Path, patience_s: float, more_than_one: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        loop = asyncio.get_running_loop()
+
+        def script(asked: Asked) -> Reply:
+            if asked.index:  # the patience is over as soon as it was asked again
+                monkeypatch.setattr(loop, "time", lambda: time.monotonic() + patience_s)
+            return server_error(retry_after_ms=5)
+
+        async with scripted_endpoint(script) as endpoint:
+            ruling, _ = await ruled(asking(tmp_path, endpoint, f"patience_s={patience_s}", f"timeout_s={HANGS_S}"), tmp_path)
         assert ruling.verdict is Verdict.ERROR
         assert f"within {patience_s:g} s of its first failure: 500" in ruling.error
         assert (len(endpoint.requests) > 1) is more_than_one

@@ -29,13 +29,14 @@ from tests.support.judging.endpoint_replies import (
 )
 from tests.support.judging.endpoint_requests import SCREENSHOT_TOKENS, Asked
 from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
+from tests.support.polling import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
 SCREENSHOT = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(b"png").decode()}}
 
 
-def _client(endpoint: ScriptedEndpoint, timeout_s: float = HANGS_S) -> openai.AsyncOpenAI:
+def _client(endpoint: ScriptedEndpoint, timeout_s: float | openai.Timeout = HANGS_S) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(api_key="sesame", base_url=endpoint.base_url, max_retries=0, timeout=timeout_s)
 
 
@@ -82,10 +83,15 @@ async def test_beginnings_that_come_again_are_cached() -> None:
     ],
 )
 async def test_failures_are_what_the_client_takes_them_for(reply: Reply, error: type[Exception]) -> None:
-    async with scripted_endpoint(lambda _: reply) as endpoint, _client(endpoint, 5.0 if reply == HANG else HANGS_S) as client:
+    limits = openai.Timeout(HANGS_S, read=1.0) if reply == HANG else HANGS_S
+
+    async def has_arrived() -> bool:
+        return len(endpoint.requests) == 1
+
+    async with scripted_endpoint(lambda _: reply) as endpoint, _client(endpoint, limits) as client:
         with pytest.raises(error):
             await _ask(client, "x")
-    assert len(endpoint.requests) == 1
+        await until(has_arrived)
 
 
 async def test_unhappy_answers_arrive() -> None:

@@ -30,6 +30,18 @@ _PATIENT = evaluation._SCRIPT.replace("LATE_FRAME_MS = 100", "LATE_FRAME_MS = 60
 assert evaluation._SCRIPT != _PATIENT
 
 
+class Deferred:
+    """A link's page has its script a while after itself."""
+
+    origin = ORIGIN
+
+    def respond(self, request: SiteRequest) -> SiteResponse:
+        if request.path == "/late.js":
+            return SiteResponse(b"told = 1", content_type="text/javascript", after_s=0.5)
+        link = "<a href='/next' style='position:fixed;inset:0'>next</a>" if request.path == "/" else ""
+        return SiteResponse(f"<!doctype html>{link}<script defer src='/late.js'></script>text".encode())
+
+
 class Slow:
     """Serves one page at `/`, and `late` after a while anywhere else, after a long one at `/never`."""
 
@@ -97,6 +109,19 @@ async def title_after_click(session: PlaywrightSession) -> str:
 async def test_what_a_click_loads_is_waited_for(browser: PlaywrightBrowser, script: str) -> None:
     async with on(browser, clicked(script)) as session:
         assert await title_after_click(session) == "done"
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_page_that_was_not_waited_for_long_enough_is_asked_once_it_has_come_to_rest(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its scripts were to say is not missing from the checks of a task."""
+    async with browser.session(Opening(url=f"{ORIGIN}/", site=Deferred(), quiet_s=0.05)) as session:
+        await session.open()
+        with monkeypatch.context() as impatient:
+            impatient.setattr(tab, "_SETTLE_CAP_S", 0.001)
+            await session.perform(CLICK)
+        assert await session.page_values(["[location.pathname, told]"]) == ("/next,1",)
 
 
 @pytest.mark.usefixtures("patient")

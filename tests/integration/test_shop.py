@@ -35,6 +35,7 @@ from schemas.ids import EpisodeId, WorkerId
 from schemas.messages import Action, ActionKind, CheckKind, FinalState, Outcome, Split, StepWake, Trajectory, Verdict
 from tests import builders
 from tests.support.browsers.page_plays import judged, playing
+from tests.support.browsers.patience import wait_for_pages
 from trainer.feeding.task_files import read_tasks
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
@@ -46,6 +47,11 @@ NUM_AT_ONCE = 8
 SUITES = {"shop": ShopSuite()}
 TASKS = shop_tasks(0)
 _DEMONSTRATED = slice(5, None, 12)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_pages(monkeypatch)
 
 
 class Player:
