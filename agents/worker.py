@@ -6,7 +6,7 @@ late, or for an episode that has moved on costs one read.
 
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -186,10 +186,11 @@ class PolicyWorker:
     async def _handle(self, delivery: Delivery) -> None:
         try:
             refused = partial(self._refuse_delivered, delivery)
-            async with settle(self._bus, delivery, self._worker, bulkhead=self._bulkhead, on_reject=refused):
-                if not isinstance(wake := delivery.message, StepWake):
-                    raise MessageCorrupt(f"a {type(wake).__name__} stands in the queue of step wake-ups")
-                with self._held.taken(wake):
+            with ExitStack() as in_hand:  # until it is settled
+                async with settle(self._bus, delivery, self._worker, bulkhead=self._bulkhead, on_reject=refused):
+                    if not isinstance(wake := delivery.message, StepWake):
+                        raise MessageCorrupt(f"a {type(wake).__name__} stands in the queue of step wake-ups")
+                    in_hand.enter_context(self._held.taken(wake))
                     await self._tell_held(wake)
                     await self._answer(wake)
         finally:

@@ -6,7 +6,7 @@ itself or for its frames, is given up before the browser has no time left for th
 """
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import anyio
@@ -17,6 +17,7 @@ from playwright.async_api import CDPSession, Frame, Request
 from browser_workers.chromium.calls import Calls, Json
 from browser_workers.chromium.events import listen
 from browser_workers.chromium.frames import main_frame
+from browser_workers.chromium.loading import Loading
 from schemas.errors import BrowserError
 
 MAX_DOCUMENTS = 12
@@ -77,11 +78,19 @@ class _Allowance:
 class DocumentLimit:
     """Of one page. Nothing is in the way of its documents until it has had as many as it may."""
 
-    def __init__(self, calls: Calls, group: TaskGroup, note: Callable[[str], None], give_up: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        group: TaskGroup,
+        note: Callable[[str], None],
+        give_up: Callable[[str], None],
+        loading: Loading,
+    ) -> None:
         """`note` tells the policy, and `give_up` why the page is of no more use."""
         self._calls = calls
         self._group = group
         self._note, self._give_up = note, give_up
+        self._loading = loading
         self._shown = _Allowance(MAX_DOCUMENTS, DOCUMENT_EVERY_S)
         """What may be shown by the page itself."""
         self._asked_for = _Allowance(MAX_ASKED, _ASKED_EVERY_S)
@@ -176,10 +185,20 @@ class DocumentLimit:
                 self._leaves_nothing = False
                 await answer("Fetch.failRequest", errorReason="BlockedByClient")
             else:
-                await answer("Fetch.failRequest", errorReason="Aborted")
-                if not self._is_seen:
-                    self._is_seen = True
-                    await self._show()
+                await self._refuse(answer("Fetch.failRequest", errorReason="Aborted"))
+
+    async def _refuse(self, refusal: Awaitable[None]) -> None:
+        """The page is not at rest before it is known whether an error takes the place of its document."""
+        is_seen, self._is_seen = self._is_seen, True
+        if not is_seen:
+            self._loading.refused()
+        try:
+            await refusal
+            if not is_seen:
+                await self._show()
+        finally:
+            if not self._leaves_nothing:
+                self._loading.stay()
 
     def _may_come(self, paused: _Paused) -> bool:
         if self._num_closed or self._leaves_nothing:

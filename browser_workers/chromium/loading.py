@@ -37,6 +37,7 @@ class Loading:
         self._page = page
         self._origin = origin
         self._loading = loading
+        self._undecided = False
         self._requests: set[Request] = set()
         self._ended = False
         self._changed = anyio.Event()
@@ -52,6 +53,7 @@ class Loading:
         if request.is_navigation_request() and request.frame == self._page.main_frame:
             self.navigation = request
             self._loading = True
+            self._undecided = False
             self.num_changes += 1
         self._note_change()
 
@@ -85,8 +87,13 @@ class Loading:
             self.num_changes += 1
             self._note_change()
 
+    def refused(self) -> None:
+        """Another document was asked for and will not come; what becomes of the one that is there is not known yet."""
+        self._undecided = True
+
     def stay(self) -> None:
-        """Another document was asked for and will not come: the one that is there loads no further."""
+        """The document that is there does, and loads no further."""
+        self._undecided = False
         if self.navigation is None:
             self._loading = False
             self._note_change()
@@ -104,12 +111,12 @@ class Loading:
 
     @property
     def loading(self) -> bool:
-        """Whether a document is."""
-        return self._loading
+        """Whether a document is, or may yet."""
+        return self._loading or self._undecided
 
     @property
     def busy(self) -> bool:
-        return self._loading or bool(self._requests)
+        return self.loading or bool(self._requests)
 
     async def answered(self, navigation: Request) -> None:
         """Waits until a document came of it, or none will, or another was asked for."""
@@ -118,7 +125,7 @@ class Loading:
 
     async def loaded(self) -> None:
         """Waits until no document is loading."""
-        while self._loading and not self._ended:
+        while self.loading and not self._ended:
             await self._changed.wait()
 
     async def idle(self) -> None:

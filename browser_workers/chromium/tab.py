@@ -54,7 +54,7 @@ class Tab:
         origin = opening.site.origin if opening.site is not None else ""
         self.loading = Loading(page, origin, settings.why_blocked, loading=loading)
         self.navigation = Navigation(self._calls, self.loading, settings.why_blocked)
-        self.documents = DocumentLimit(self._calls, group, note, give_up)
+        self.documents = DocumentLimit(self._calls, group, note, give_up, self.loading)
         self._evaluation = Evaluation(self._calls, self.loading, self.documents, self.navigation.give_up)
         self.stability = PageStability(opening, self._calls, self.loading, self._evaluation)
         self._barriers = Barriers(self._calls, self.loading, self._evaluation)
@@ -80,8 +80,6 @@ class Tab:
     def on_request(self, request: Request) -> None:
         if self.documents.admits(request):
             self.loading.on_request(request)
-        elif request.frame == self.page.main_frame:
-            self.loading.stay()
 
     async def prepare(self) -> CDPSession:
         """A session that is there before a document can stop one of its scripts; a later one waits for the script's end."""

@@ -13,6 +13,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from tests.deadlines import HANGS_S
+from tests.support.browsers.patience import wait_for_pages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://tree.test"
@@ -70,6 +71,7 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tree that comes late is no tree that is too large."""
+    wait_for_pages(monkeypatch)
     monkeypatch.setattr(accessibility, "_TREE_S", HANGS_S)
     monkeypatch.setattr(document_elements, "_SCAN_BUDGET_MS", 1000 * HANGS_S)
 

@@ -85,8 +85,12 @@ def click(y: float) -> Action:
 
 
 def chromium_processes(kind: str = "") -> list[psutil.Process]:
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if "chrom" in child.name() and kind in " ".join(child.cmdline())]
+    def is_wanted(child: psutil.Process) -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return "chrom" in child.name() and kind in " ".join(child.cmdline())
+        return False
+
+    return [child for child in psutil.Process().children(recursive=True) if is_wanted(child)]
 
 
 async def title(session: PlaywrightSession) -> str:

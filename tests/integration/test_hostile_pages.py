@@ -15,7 +15,7 @@ import pytest
 from playwright.async_api import Route
 
 from browser_workers.browser import Opening, View
-from browser_workers.chromium import navigation
+from browser_workers.chromium import document_limit, evaluation, navigation
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls, Json, NoAnswer
 from browser_workers.chromium.process import launch
@@ -503,6 +503,24 @@ async def test_pages_that_arrive_again_and_again_are_kept_at_one(
     )
 
 
+async def test_a_page_is_not_at_rest_while_it_is_asked_whether_an_error_takes_its_place(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the answer may take seconds."""
+    send = Calls.send
+
+    async def late(calls: Calls, method: str, params: Json | None = None, **named: float) -> Json:
+        if params is not None and params.get("expression") == document_limit._STAYS_WITHOUT_BODY:
+            await anyio.sleep(1.0)
+        return await send(calls, method, params, **named)
+
+    monkeypatch.setattr(Calls, "send", late)
+    monkeypatch.setattr(document_limit, "DOCUMENT_EVERY_S", HANGS_S)
+    monkeypatch.setattr("browser_workers.chromium.tab.LOAD_CAP_S", HANGS_S)
+    turning = Opening(url=f"{ORIGIN}/turns", site=Trap(), quiet_s=0.03)
+    await side_by_side(browser, {"redirects by script": gives_up(turning, "ERR_BLOCKED_BY_CLIENT")})
+
+
 async def test_a_document_that_is_still_coming_is_not_taken_for_one_without_a_body(browser: PlaywrightBrowser) -> None:
     """On a busy machine it may be asked before the first of it was parsed."""
     async with browser.session(opening_of(TEXT)) as session:
@@ -517,8 +535,13 @@ async def test_a_document_that_is_still_coming_is_not_taken_for_one_without_a_bo
         assert await tab.page.title() == "came"
 
 
-async def test_a_document_is_read_once_there_is_anything_of_it(browser: PlaywrightBrowser) -> None:
+async def test_a_document_is_read_once_there_is_anything_of_it(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a busy machine it may be shown long before the first of it was parsed."""
+    assert "BEGINS_MS = 8000;" in evaluation._SCRIPT
+    patient = evaluation._SCRIPT.replace("BEGINS_MS = 8000", f"BEGINS_MS = {1000 * HANGS_S:.0f}")
+    monkeypatch.setattr(evaluation, "_SCRIPT", patient)
     async with browser.session(opening_of(TEXT)) as session:
         await session.open()
         tab = await session._windows.active()

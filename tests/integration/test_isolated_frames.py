@@ -264,6 +264,7 @@ async def test_a_frame_that_answers_late_is_asked_once_more(
     async with opened(browser, frame(f"{ADVERT}/", 100, 40), advert="<button>Buy</button>") as session:
         await (await session._windows.active()).frames.roots()
         monkeypatch.setattr(page_frames, "_MOMENT_S", HANGS_S / 2)
+        monkeypatch.setattr(page_frames, "_LEFT_ALONE_S", HANGS_S)
         monkeypatch.setattr(Calls, "call", behind)
         assert named((await session.view()).elements) == [seen]
 

@@ -18,6 +18,7 @@ from schemas.browser_config import BrowserConfig
 from schemas.context_config import ContextConfig
 from schemas.env_config import EnvConfig
 from schemas.messages import Element
+from tests.support.browsers.patience import wait_for_pages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.integration]
 ORIGIN = "http://marks.test"
@@ -38,6 +39,11 @@ class Pages:
 
 
 PAGES = Pages()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait_for_pages(monkeypatch)
 
 
 @pytest.fixture(scope="module")

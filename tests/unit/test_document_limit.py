@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import anyio
 import pytest
-from playwright.async_api import Request
+from playwright.async_api import Page, Request
 
 from browser_workers.chromium import document_limit
 from browser_workers.chromium.calls import CallRefused, Calls
 from browser_workers.chromium.document_limit import MAX_ASKED, MAX_DOCUMENTS, MAX_IN_FRAMES, MAX_IN_ONE_FRAME, DocumentLimit
+from browser_workers.chromium.loading import Loading
 
 pytestmark = pytest.mark.anyio
 PAGE, FRAME = object(), object()
@@ -23,6 +24,7 @@ class Asked:
     url: str = "http://pages.test/"
     frame: object = PAGE
     redirected_from: object = None
+    resource_type: str = "document"
 
     def is_navigation_request(self) -> bool:
         return True
@@ -63,6 +65,7 @@ class ScriptedCalls:
 @dataclass
 class Played:
     limit: DocumentLimit
+    loading: Loading
     calls: ScriptedCalls
     notes: list[str]
     given_up: list[str]
@@ -91,8 +94,9 @@ async def playing(calls: ScriptedCalls | None = None) -> AsyncIterator[Played]:
     calls = calls or ScriptedCalls()
     notes, given_up = list[str](), list[str]()
     async with anyio.create_task_group() as group:
-        limit = DocumentLimit(cast(Calls, calls), group, notes.append, given_up.append)
-        yield Played(limit, calls, notes, given_up)
+        loading = Loading(cast(Page, calls), "http://pages.test", lambda _: "", loading=False)
+        limit = DocumentLimit(cast(Calls, calls), group, notes.append, given_up.append, loading)
+        yield Played(limit, loading, calls, notes, given_up)
         group.cancel_scope.cancel()
 
 
@@ -114,6 +118,16 @@ async def test_a_page_that_had_its_documents_stays_at_the_last_until_the_next_ac
         ]
         played.limit.begin_action()
         assert (played.asks(), await played.comes()) == (True, "continueRequest")
+
+
+@pytest.mark.parametrize("has_body", [True, False])
+async def test_a_page_is_not_at_rest_where_an_error_is_to_come(has_body: bool) -> None:
+    async with playing(ScriptedCalls(has_body)) as played:
+        await played.exhausts()
+        assert await played.comes() == "failRequest Aborted"
+        assert played.loading.loading is not has_body
+        played.loading.on_request(cast(Request, Asked()))
+        assert played.loading.loading
 
 
 async def test_frames_and_what_a_document_redirects_to_come_all_the_same() -> None:

@@ -22,7 +22,7 @@ from bus.chain import EpisodeChain
 from bus.context import WorkerContext
 from bus.fault import MOST_IN_A_ROW, MOST_TRIES
 from bus.memory import MemoryBus
-from bus.ports import Offered, Record
+from bus.ports import Bus, Offered, Record
 from bus.presence import Status
 from bus.subjects import Subjects
 from schemas.bus_config import BusConfig
@@ -545,6 +545,23 @@ async def test_a_prompt_that_is_never_taken_is_refused_at_once_and_for_good(
     browser.chain.refused(record.seq)
     await browser.take_over()
     assert browser.chain.attempt == 2, "whoever takes the episode over stands behind the refusal"
+
+
+async def test_a_step_is_in_hand_until_its_refusal_was_told(bus: MemoryBus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever offers it again meanwhile hears that this worker has it."""
+    browser, engine = await an_episode(bus), ScriptedEngine(refuses=PromptRefused("not that picture"))
+    refuse, taken = chain.refuse, list[Offered]()
+
+    async def refuse_late(on: Bus, subjects: Subjects, wake: StepWake, reason: str, worker: WorkerId) -> int | None:
+        taken.append(await bus.offer(SUBJECTS.wake(worker), wake, timeout_s=HANGS_S))
+        await anyio.wait_all_tasks_blocked()
+        return await refuse(on, subjects, wake, reason, worker)
+
+    monkeypatch.setattr(chain, "refuse", refuse_late)
+    async with running(worker_of(bus, engine)):
+        await browser.wake(await browser.observe())
+        await queue_is_empty(bus)
+    assert (taken, len(engine.requests)) == ([Offered.TAKEN], 1)
 
 
 @pytest.mark.parametrize("worker", ["p1", None], ids=["offered", "queued"])

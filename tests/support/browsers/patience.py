@@ -2,6 +2,7 @@
 
 import pytest
 
+from browser_workers.chromium import evaluation
 from tests.deadlines import HANGS_S
 
 _CAPS = (
@@ -19,6 +20,9 @@ _CAPS = (
 
 
 def wait_for_pages(patch: pytest.MonkeyPatch) -> None:
-    """A page is waited for until it has come to rest and was seen, and what it announced until it is there."""
+    """A page is waited for until it has come to rest and was seen, and what it announced until it is there; it is watched."""
     for cap in _CAPS:
         patch.setattr(f"browser_workers.{cap}", HANGS_S)
+    watching = f"WATCH_MS = {1000 * HANGS_S:.0f};"
+    patch.setattr(evaluation, "_SCRIPT", evaluation._SCRIPT.replace("WATCH_MS = 12000;", watching))
+    assert watching in evaluation._SCRIPT
