@@ -30,6 +30,8 @@ _MANY_DOCUMENTS = 6
 """More than any chain of pages that lead on to each other."""
 _TEXT_LIMIT = 2000
 _MAX_ASIDES = 16
+_HAS_BEGUN = "document.body !== null || document.readyState === 'complete'"
+_OWN = tuple[bool, str, str, object]
 _FRESH_S = 0.5
 """How long what an action left is taken for what is there, as long as no event says otherwise."""
 
@@ -173,9 +175,12 @@ class PageStability:
         return PageState(url=self._snapshot.url, title=self._snapshot.title, environment=_environment(environment))
 
     async def _look_at_own(self) -> PageState:
-        """In one round trip: a suite's own pages have no reason to lie."""
-        found = await self._evaluation.page(f"[location.href, document.title, {guarded(self.opening.probe)}]")
-        url, title, environment = _convert(found, tuple[str, str, object])
+        """In one round trip: a suite's own pages have no reason to lie. Of one that has not begun, once it has."""
+        look = f"[{_HAS_BEGUN}, location.href, document.title, {guarded(self.opening.probe)}]"
+        has_begun, url, title, environment = _convert(await self._evaluation.page(look), _OWN)
+        if not has_begun:
+            await self._observer.look()
+            _, url, title, environment = _convert(await self._evaluation.page(look), _OWN)
         return PageState(url=url[:_TEXT_LIMIT], title=title[:_TEXT_LIMIT], environment=_environment(environment))
 
 

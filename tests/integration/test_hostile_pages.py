@@ -6,7 +6,7 @@ Pages that do not concern each other are met side by side, each in a session of 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import anyio.abc
@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 from playwright.async_api import Route
 
-from browser_workers.browser import Opening, View
+from browser_workers.browser import Opening, PageState, View
 from browser_workers.chromium import document_limit, evaluation, navigation
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls, Json, NoAnswer
@@ -560,6 +560,27 @@ async def test_a_document_is_read_once_there_is_anything_of_it(
             assert await tab.page.evaluate("document.body === null")
             await tab.page.evaluate("document.write('<title>came</title><p>text')")
         assert seen == {"state": "came", "text": "text", "facts": "came"}
+
+
+async def test_a_suites_own_document_is_read_once_there_is_anything_of_it(browser: PlaywrightBrowser) -> None:
+    own = replace(opening_of(TEXT), feedback=False, probe="({utterance: document.title})")
+    async with browser.session(own) as session:
+        await session.open()
+        tab = await session._windows.active()
+        seen: list[PageState] = []
+
+        async def read() -> None:
+            seen.append(await tab.state())
+
+        tab.begin_action()
+        await tab.page.evaluate("document.open()")
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            await tab.page.evaluate("document.write('<title>came</title><p>text')")
+        (state,) = seen
+        assert state.environment is not None
+        assert (state.title, state.environment.utterance) == ("came", "came")
 
 
 async def test_a_document_that_never_begins_is_read_nevertheless(browser: PlaywrightBrowser) -> None:
