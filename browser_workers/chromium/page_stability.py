@@ -31,7 +31,6 @@ _MANY_DOCUMENTS = 6
 _TEXT_LIMIT = 2000
 _MAX_ASIDES = 16
 _HAS_BEGUN = "document.body !== null || document.readyState === 'complete'"
-_OWN = tuple[bool, str, str, object]
 _FRESH_S = 0.5
 """How long what an action left is taken for what is there, as long as no event says otherwise."""
 
@@ -176,12 +175,18 @@ class PageStability:
 
     async def _look_at_own(self) -> PageState:
         """In one round trip: a suite's own pages have no reason to lie. Of one that has not begun, once it has."""
-        look = f"[{_HAS_BEGUN}, location.href, document.title, {guarded(self.opening.probe)}]"
-        has_begun, url, title, environment = _convert(await self._evaluation.page(look), _OWN)
+        has_begun, state = await self._own_state()
         if not has_begun:
             await self._observer.look()
-            _, url, title, environment = _convert(await self._evaluation.page(look), _OWN)
-        return PageState(url=url[:_TEXT_LIMIT], title=title[:_TEXT_LIMIT], environment=_environment(environment))
+            _, state = await self._own_state()
+        return state
+
+    async def _own_state(self) -> tuple[bool, PageState]:
+        """And whether there was anything of the document."""
+        found = await self._evaluation.page(f"[{_HAS_BEGUN}, location.href, document.title, {guarded(self.opening.probe)}]")
+        has_begun, url, title, environment = _convert(found, tuple[bool, str, str, object])
+        state = PageState(url=url[:_TEXT_LIMIT], title=title[:_TEXT_LIMIT], environment=_environment(environment))
+        return has_begun, state
 
 
 def _environment(found: object) -> EnvironmentState | None:
