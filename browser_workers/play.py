@@ -208,6 +208,9 @@ class Play:
         except MessageTooLarge as error:
             failed.append(Finish(Outcome.FAILED, error=str(error)))
         except MessageCorrupt as error:
+            if not error.subject:  # a record of this worker's own
+                failed.append(Finish(Outcome.FAILED, error=str(error)))
+                return
             self._chain.pass_over(error)
             failed.append(Finish(Outcome.FAILED, error=f"what stands where the answer belongs cannot be read: {error}"))
         except NoTurn as error:
@@ -302,8 +305,9 @@ class Play:
         """What the task's checks look at; None when the page can no longer be read."""
         expressions = [check.expression for check in self._task.checks if check.kind is CheckKind.PAGE]
         with anyio.move_on_after(_FINAL_STATE_S), suppress(BrowserError):
+            values = await session.page_values(expressions)  # which waits until the page has come to rest
             state = await session.state()
-            return FinalState(url=state.url, title=state.title, values=await session.page_values(expressions))
+            return FinalState(url=state.url, title=state.title, values=values)
         return None
 
     @contextmanager

@@ -4,10 +4,10 @@ Invariant: a document that was asked for counts as loading from its request unti
 will come.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import anyio
-from playwright.async_api import Frame, Page, Request
+from playwright.async_api import Page, Request
 
 from browser_workers.chromium.events import listen
 from browser_workers.chromium.navigation_errors import ABORTED, unreachable
@@ -41,7 +41,8 @@ class Loading:
         self._requests: set[Request] = set()
         self._ended = False
         self._changed = anyio.Event()
-        listen(page, "framenavigated", self._on_navigated)
+        # The page's own event does not tell a new document from a new address of the same one.
+        listen(page.main_frame._impl_obj._event_emitter, "navigated", self._on_navigated)
         listen(page, "load", lambda _: self.on_load())
 
     # events -----------------------------------------------------------------------------------------------------------
@@ -69,16 +70,16 @@ class Loading:
                 self.navigation_error = unreachable(request.url, failure, self._why_blocked)
         self._note_change()
 
-    def _on_navigated(self, frame: Frame) -> None:
-        """There is a new document, or a new address of the same one."""
-        if frame != self._page.main_frame:
+    def _on_navigated(self, event: Mapping[str, object]) -> None:
+        """There is a new document, or a new address of the same one; or there is none, with an `error`."""
+        if event.get("error"):
             return
         self.num_changes += 1
-        if self.navigation is not None:
+        if self.navigation is not None and event.get("newDocument"):
             self.document, self.navigation = self.navigation, None
             self.num_documents += 1
             self._requests.clear()
-        self.strayed = self.strayed or not frame.url.startswith(f"{self._origin}/")
+        self.strayed = self.strayed or not str(event["url"]).startswith(f"{self._origin}/")
         self._note_change()
 
     def on_load(self) -> None:

@@ -63,7 +63,9 @@ def is_secret(name: str) -> bool:
 
 
 def headers_without(headers: Headers) -> Headers:
-    kept = ((name, value) for name, value in headers if name.lower() not in _HEADERS and not is_secret(name))
+    """Nor has it those of HTTP/2 that say the address once more, as `:path` does."""
+    shown = ((name, value) for name, value in headers if not name.startswith(":"))
+    kept = ((name, value) for name, value in shown if name.lower() not in _HEADERS and not is_secret(name))
     return tuple((name, address_without(value) if name.lower() in _ADDRESSES else value) for name, value in kept)
 
 

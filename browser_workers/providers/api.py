@@ -29,9 +29,15 @@ class Api:
         await self._client.aclose()
 
     async def ask(
-        self, method: str, path: str, *, body: Mapping[str, object] | None = None, query: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, object] | None = None,
+        query: Mapping[str, str] | None = None,
+        of_session: bool = False,
     ) -> bytes:
-        """The answer's body.
+        """The answer's body. `of_session`: there is nothing at `path` any more where that session has ended.
 
         Raises:
             AccountFull, SessionEnded, OutcomeUnknown: as they say.
@@ -46,6 +52,8 @@ class Api:
             raise OutcomeUnknown(f"the session provider did not answer: {type(error).__name__}") from error
         if response.is_success:
             return response.content
+        if of_session and response.status_code in _ENDED:
+            raise SessionEnded(f"the provider has ended the session ({response.status_code})")
         raise self._failure(response)
 
     def _failure(self, response: httpx2.Response) -> Exception:
@@ -57,8 +65,6 @@ class Api:
             )
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             return AccountFull("the account has as many sessions as it may", again_after_s=_seconds(response))
-        if status in _ENDED:
-            return SessionEnded(f"the provider has ended the session ({status})")
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
             return OutcomeUnknown(f"the session provider failed ({status}): {said}")
         return ConfigurationError(f"the session provider refuses what browser_config.provider_* asks for ({status}): {said}")

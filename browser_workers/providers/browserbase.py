@@ -62,14 +62,14 @@ class Browserbase:
 
     async def keep_alive(self, session: Provided) -> None:
         """Its life cannot be made longer: it is only asked after."""
-        found = _read(await self._api.ask("GET", f"{_SESSIONS}/{session.id}"), _Session)
+        found = _read(await self._api.ask("GET", f"{_SESSIONS}/{session.id}", of_session=True), _Session)
         if found.status not in _LIVES:
             raise SessionEnded(f"the provider has ended the session: {found.status}")
 
     async def end(self, session_id: str, *, was_lost: bool = False) -> Bill:
         body = {**self._project, "status": "REQUEST_RELEASE"}
         try:
-            ended = _read(await self._api.ask("POST", f"{_SESSIONS}/{session_id}", body=body), _Session)
+            ended = _read(await self._api.ask("POST", f"{_SESSIONS}/{session_id}", body=body, of_session=True), _Session)
         except SessionEnded:
             return Bill()
         return Bill(ended.proxy_bytes)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from urllib.parse import parse_qsl, urlencode
 
 from browser_workers.browser import Browser, Opening
 from browser_workers.site import Documents
@@ -11,7 +12,6 @@ from browser_workers.suites import UnknownWebsite, suite
 ORIGIN = "http://demo.millrace.test"
 """Never looked up: the worker answers for it."""
 NAME = "demo"
-_PROBE = "window.millrace"
 _ASKED_AT_ONCE = 100
 """Pages whose instructions are one text: what a page says is bounded."""
 
@@ -32,8 +32,16 @@ class DemoSuite:
     def resolve(self, page: str, query: str) -> Opening:
         if page not in self.pages:
             raise UnknownWebsite(f"the demo suite has no page {page!r}: write one of {', '.join(self.pages)}")
-        url = f"{ORIGIN}/{page}?{query}" if query else f"{ORIGIN}/{page}"
-        return Opening(url=url, probe=_PROBE, site=self._site, keeps_no_state=True, quiet_s=0.0, feedback=False)
+        url = f"{ORIGIN}/{page}" + (f"?{urlencode(parse_qsl(query, keep_blank_values=True))}" if query else "")
+        return Opening(
+            url=url,
+            # Another page of the suite, or this one under another seed, is not what was asked for.
+            probe=f"location.href.split('#')[0] === {json.dumps(url)} ? window.millrace : null",
+            site=self._site,
+            keeps_no_state=True,
+            quiet_s=0.0,
+            feedback=False,
+        )
 
 
 async def demo_tasks(

@@ -363,8 +363,10 @@ async def test_demo_task_lines_come_from_the_pages(browser: PlaywrightBrowser) -
     async with browser.session(DemoSuite().resolve("find_button", "seed=5")) as session:
         await session.open()
         environment = (await session.state()).environment
-    assert environment is not None
-    assert environment.utterance == lines[0]["task_name"]
+        assert environment is not None
+        assert environment.utterance == lines[0]["task_name"]
+        await session.perform(Action(kind=ActionKind.NAVIGATE, text="http://demo.millrace.test/find_button?seed=6"))
+        assert (await session.state()).environment is None, "no other page rewards"
 
 
 WORKER = """

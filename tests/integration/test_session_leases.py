@@ -249,6 +249,16 @@ async def test_what_is_refused_for_good_is_said_to_people() -> None:
                     pass
 
 
+async def test_an_address_at_which_no_sessions_are_opened_is_said_to_people() -> None:
+    """As of the API's own path written twice."""
+    async with scripted_provider(Nothing()) as provider:
+        twice = BrowserConfig(provider="browserbase", provider_url=f"{provider.url}/v1")
+        async with Leases(provider_of(twice, {"BROWSERBASE_API_KEY": KEY}), MINE, wait_s=WAIT_S) as leases:
+            with pytest.raises(ConfigurationError, match=r"refuses what browser_config.provider_\* asks for \(404\)"):
+                async with leases.lease("e"):
+                    pass
+
+
 async def test_whatever_ends_an_episode_ends_its_session() -> None:
     async with scripted_provider(Nothing()) as provider, holding(provider) as leases:
         held = anyio.Event()

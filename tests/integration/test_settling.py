@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from browser_workers.browser import Opening
-from browser_workers.chromium import effect_observer, endless_scripts, evaluation, tab
+from browser_workers.chromium import effect_observer, endless_scripts, evaluation, navigation, tab
 from browser_workers.chromium import page_stability as rest
 from browser_workers.chromium.browser import PlaywrightBrowser
 from browser_workers.chromium.calls import Calls
@@ -109,6 +109,17 @@ async def title_after_click(session: PlaywrightSession) -> str:
 async def test_what_a_click_loads_is_waited_for(browser: PlaywrightBrowser, script: str) -> None:
     async with on(browser, clicked(script)) as session:
         assert await title_after_click(session) == "done"
+
+
+async def test_a_document_that_does_not_come_is_given_up_though_the_pages_address_changes_meanwhile(
+    browser: PlaywrightBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(navigation, "LOAD_CAP_S", 2.0)
+    leave = "location = '/never'; setTimeout(() => history.replaceState(null, '', '/?here'), 50)"
+    async with on(browser, clicked(leave)) as session:
+        performed = await session.perform(CLICK)
+        assert "did not answer within 2 s" in performed.navigation_error
+        assert performed.num_documents == 0
 
 
 @pytest.mark.usefixtures("patient")

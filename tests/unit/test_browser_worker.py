@@ -721,6 +721,42 @@ async def test_an_action_does_not_outlast_its_episode() -> None:
     assert run.browser.num_open == 0
 
 
+async def test_what_checks_look_at_is_of_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a redirect which comes to its end while the page is asked."""
+    is_there = False
+
+    async def page_values(_: ScriptedSession, expressions: Sequence[str]) -> tuple[str, ...]:
+        nonlocal is_there
+        is_there = True
+        return ("3",) * len(expressions)
+
+    async def state(_: ScriptedSession) -> PageState:
+        return PageState("http://site/done" if is_there else "http://site/", "page")
+
+    monkeypatch.setattr(ScriptedSession, "page_values", page_values)
+    monkeypatch.setattr(ScriptedSession, "state", state)
+    async with stage(ScriptedBrowser(judges=False)) as run:
+        await run.admit(msgspec.structs.replace(builders.task(), checks=(PROVED,)))
+        await run.answer((await run.wake())[1], DONE)
+        ended = await run.ended()
+    assert ended.final_state == FinalState(url="http://site/done", title="page", values=("3",))
+
+
+async def test_an_observation_that_cannot_be_written_ends_its_episode_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    beyond = Action(kind=ActionKind.CLICK, point=(1200, 500))
+    shown = PageState("http://site/", "page", EnvironmentState(done=False, reward=0.0, target=(1, 2, 3, 4), action=beyond))
+
+    async def state(_: ScriptedSession) -> PageState:
+        return shown
+
+    monkeypatch.setattr(ScriptedSession, "state", state)
+    async with stage() as run:
+        await run.admit(msgspec.structs.replace(builders.task(), demonstrate=True))
+        ended = await run.ended()
+    assert (ended.outcome, ended.attempt, ended.num_observations) == (Outcome.FAILED, 1, 0)
+    assert ended.error.startswith("a Observation cannot be written: ")
+
+
 DONE = Action(kind=ActionKind.ANSWER, text="42")
 PROVED = Check(kind=CheckKind.PAGE, expected=("3",), expression="cart.length")
 

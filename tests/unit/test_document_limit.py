@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from types import SimpleNamespace
 from typing import Any, cast
 
 import anyio
@@ -16,13 +17,14 @@ from browser_workers.chromium.document_limit import MAX_ASKED, MAX_DOCUMENTS, MA
 from browser_workers.chromium.loading import Loading
 
 pytestmark = pytest.mark.anyio
-PAGE, FRAME = object(), object()
+PAGE = SimpleNamespace(_impl_obj=SimpleNamespace(_event_emitter=SimpleNamespace(on=lambda *_: None)))
+FRAME = object()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Asked:
     url: str = "http://pages.test/"
-    frame: object = PAGE
+    frame: object = field(default_factory=lambda: PAGE)
     redirected_from: object = None
     resource_type: str = "document"
 
@@ -37,7 +39,7 @@ class ScriptedCalls:
     has_body: bool = True
     refusals: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
-    main_frame: object = PAGE
+    main_frame: object = field(default_factory=lambda: PAGE)
 
     @property
     def page(self) -> "ScriptedCalls":

@@ -94,6 +94,8 @@ def test_what_is_no_secret_stays_as_it_was_sent() -> None:
 
 def test_headers_and_addresses_lose_what_nobody_else_may_have() -> None:
     headers: Headers = (
+        (":authority", "shop.test"),
+        (":path", f"/callback?access_token={SECRET}"),
         ("Cookie", SECRET),
         ("authorization", f"Bearer {SECRET}"),
         ("Proxy-Authorization", SECRET),

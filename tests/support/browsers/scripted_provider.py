@@ -172,7 +172,8 @@ class ScriptedProvider:
         method, target, _ = first.split(" ")
         parts = urlsplit(target)
         _, _, kind, *named = parts.path.split("/")
-        assert kind == "sessions"
+        if kind != "sessions":
+            return Reply(404, {"message": "there is nothing here"})
         if said.get("x-bb-api-key") != KEY:
             self.num_strangers += 1
             return Reply(401, {"message": "who are you?"})
