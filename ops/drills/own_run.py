@@ -20,6 +20,8 @@ from schemas.messages import Role
 KINDS = (FaultKind.KILL, FaultKind.STOP, FaultKind.EXPIRE, FaultKind.KILL_SERVER, FaultKind.STOP_SERVER)
 """What can happen to a run without having been prepared for it."""
 _DEFAULT_RUN_DIR = Path("runs/quickstart")
+_OPTIONS = ("--run-dir", "--config", "--name")
+"""Of a worker's command; each has a value."""
 _ROLES = {role.value for role in Role}
 _SERVER = "nats-server"
 
@@ -83,23 +85,26 @@ def role_of(cmdline: Sequence[str], cwd: str, run_dir: Path, pid: int) -> Found 
         is_ours = word == "ops.cli" or Path(word).name == "millrace"
         role = cmdline[index + 1]
         if is_ours and role in _ROLES:
-            options = cmdline[index + 2 :]
-            given = _option(options, "--run-dir")
-            if given is None and _option(options, "--config") is not None:
+            options, folders = _parted(cmdline[index + 2 :])
+            given = options.get("--run-dir") or next(iter(folders), None)
+            if given is None and "--config" in options:
                 return None  # its folder is named in a file: whose it is cannot be told from here
             if (Path(cwd) / (given or _DEFAULT_RUN_DIR)).resolve() != run_dir:
                 return None
-            return Found(name=_option(options, "--name") or f"{role}-{pid}", pid=pid)
+            return Found(name=options.get("--name") or f"{role}-{pid}", pid=pid)
     return None
 
 
-def _option(words: Sequence[str], name: str) -> str | None:
-    for index, word in enumerate(words):
-        if word == name and index + 1 < len(words):
-            return words[index + 1]
-        if word.startswith(f"{name}="):
-            return word.partition("=")[2]
-    return None
+def _parted(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """A worker's options with their values, and the words among its overrides that name the run's folder."""
+    options, folders, rest = {}, [], iter(arguments)
+    for word in rest:
+        name, joined, value = word.partition("=")
+        if name in _OPTIONS:
+            options[name] = value if joined else next(rest, "")
+        elif not joined and not word.startswith(("-", "~")):
+            folders.append(word)
+    return options, folders
 
 
 def _mine() -> list[psutil.Process]:

@@ -180,7 +180,10 @@ def test_every_drill_has_a_valid_configuration(browser: str, num_servers: int) -
         ("python -P -m ops.cli browser --run-dir /runs/mine --name b1", "b1"),
         ("python -P -m ops.cli browser --run-dir=/runs/mine", "browser-7"),
         ("python /env/bin/millrace judge --run-dir mine --name j", "j"),
+        ("python -P -m ops.cli browser mine --name b1", "b1"),
+        ("python -P -m ops.cli browser ~env_config.x --name b1 env_config.server_size=8 --config mine.yaml /runs/mine", "b1"),
         ("python -P -m ops.cli browser --run-dir /runs/other --name b1", None),
+        ("python -P -m ops.cli browser /runs/other --name b1", None),
         ("python -I -S /x/guard.py --grace 8 -- python -m ops.cli browser --run-dir /runs/mine", None),
         ("python -P -m ops.cli browser --config mine.yaml", None),
         ("python -P -m ops.cli browser", None),
@@ -192,6 +195,18 @@ def test_only_workers_of_the_run_are_found(cmdline: str, found: str | None) -> N
     process = role_of(cmdline.split(), "/runs", RUN, 7)
 
     assert process == (Found(name=found, pid=7) if found else None)
+
+
+@pytest.mark.parametrize(
+    ("written", "is_default"),
+    [("", True), ("env_config.server_size=8 ~env_config.x", True), ("/runs/other", False), ("--config mine.yaml", False)],
+)
+def test_a_worker_is_of_the_default_run_only_where_it_names_none(written: str, is_default: bool) -> None:
+    cmdline = f"python -P -m ops.cli browser {written} --name b1".split()
+
+    process = role_of(cmdline, "/work", Path("/work/runs/quickstart"), 7)
+
+    assert process == (Found(name="b1", pid=7) if is_default else None)
 
 
 def test_a_stop_that_expires_outlasts_every_lease_of_the_run() -> None:
