@@ -4,6 +4,7 @@ A letter is what a worker wrote when it rejected a message. The server writes a 
 terminated or delivered too often: beside a letter it adds nothing; alone it stands for a letter that was never written.
 """
 
+import re
 import time
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, replace
@@ -13,9 +14,13 @@ import msgspec
 
 from bus.codec import decode
 from bus.ports import Bus, StoredBytes
+from bus.skipping import readable
 from bus.subjects import Subjects, matches
 from schemas.errors import ConfigurationError, MessageCorrupt, StreamFull
 from schemas.messages import AnyMessage, DeadLetter, LetterResent
+
+_PART = r"(\.[A-Za-z0-9_-]+)"
+"""Of a subject, behind another."""
 
 
 class _Notice(msgspec.Struct, frozen=True):
@@ -69,19 +74,19 @@ class Letter:
 
 
 async def read_letters(bus: Bus, subjects: Subjects) -> list[Letter]:
-    """Every letter that is kept, oldest first."""
+    """Every letter that is kept and can be read, oldest first."""
     letters: list[Letter] = []
     resent: dict[int, float] = {}
     notices: list[tuple[StoredBytes, _Notice]] = []
     async for stored in _records(bus, subjects.advisories):
-        if matches(subjects.dead("*"), stored.subject):
-            letters.append(_letter(stored))
-        elif matches(subjects.everything("resent"), stored.subject):
-            mark = decode(stored.data)
-            assert isinstance(mark, LetterResent)
-            resent[mark.letter_seq] = mark.at
-        elif not matches(subjects.everything("fault"), stored.subject):
+        if not matches(subjects.everything(), stored.subject):
             notices.append((stored, msgspec.json.decode(stored.data, type=_Notice)))
+        elif record := readable(stored):
+            match record.message:
+                case DeadLetter() as letter:
+                    letters.append(_letter(stored, letter))
+                case LetterResent() as mark:
+                    resent[mark.letter_seq] = mark.at
     known = {(letter.stream, letter.seq) for letter in letters}
     for stored, notice in notices:
         if (notice.stream, notice.stream_seq) not in known:
@@ -123,8 +128,12 @@ def not_resendable(subjects: Subjects, letter: Letter) -> str | None:
         return f"it was never taken off its queue: {letter.stream} still holds it as record {letter.seq}"
     if not letter.data:
         return "only the server's notice of it is left, without the message"
-    if letter.stream not in (subjects.tasks, subjects.steps):
+    queued = {subjects.tasks: rf"task{_PART}{{2}}", subjects.steps: rf"step{_PART}+"}.get(letter.stream)
+    if queued is None:
         return f"{letter.stream} is no queue of this run"
+    # What a letter says is its writer's word, and it would be published with the administrator's key.
+    if not re.fullmatch(rf"{subjects.run}\.{queued}", letter.subject):
+        return f"its subject is none of {letter.stream}: no worker wrote this letter"
     return None
 
 
@@ -136,9 +145,7 @@ async def _records(bus: Bus, stream: str) -> AsyncIterator[StoredBytes]:
         after_seq = page[-1].seq
 
 
-def _letter(stored: StoredBytes) -> Letter:
-    letter = decode(stored.data)
-    assert isinstance(letter, DeadLetter)
+def _letter(stored: StoredBytes, letter: DeadLetter) -> Letter:
     return Letter(
         number=stored.seq,
         time=_moment(stored.time_s) or datetime.now(UTC),

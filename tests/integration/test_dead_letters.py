@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from bus.codec import encode
 from bus.jetstream import JetStreamBus, create_topology
 from bus.ports import WorkQueue
 from bus.settlement import reject
@@ -15,8 +16,8 @@ from bus.topology import task_queue
 from ops.processes.role_process import millrace_command, millrace_environment
 from ops.run.dead_letters import Letter, not_resendable, numbered, read_letters, resend
 from schemas.errors import ConfigurationError
-from schemas.messages import Split, Task
-from tests.builders import WORKER, task
+from schemas.messages import DeadLetter, Split, Task
+from tests.builders import WORKER, judgement, task, trajectory
 from tests.contract.backends import CONFIG, SUBJECTS
 from tests.deadlines import HANGS_S
 from tests.support.bus.played import play
@@ -112,6 +113,18 @@ async def test_a_trajectory_is_not_sent_again_because_it_never_left(bus: JetStre
     assert letter.message == ended
     with pytest.raises(ConfigurationError, match="is a log, not a queue: its record 1 is there"):
         await resend(bus, SUBJECTS, letter)
+
+
+async def test_a_letter_that_leads_beside_its_queue_is_not_sent_again(bus: JetStreamBus) -> None:
+    forged = judgement(trajectory(task("a")))
+    subject = SUBJECTS.judgement(forged.split, forged.rubric, forged.episode)
+    letter = DeadLetter(stream=SUBJECTS.tasks, consumer="c", seq=1, subject=subject, reason="r", data=encode(forged))
+    await bus.dead_letter(letter)
+    await bus.append_bytes(SUBJECTS.advisories, SUBJECTS.dead(SUBJECTS.tasks), GARBAGE)
+    [letter_read] = await read_letters(bus, SUBJECTS)
+    with pytest.raises(ConfigurationError, match="its subject is none of"):
+        await resend(bus, SUBJECTS, letter_read)
+    assert await bus.last_seq(SUBJECTS.judged) == 0
 
 
 async def test_a_message_that_the_server_gave_up_is_listed_by_its_notice(bus: JetStreamBus) -> None:
