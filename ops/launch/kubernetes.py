@@ -4,6 +4,7 @@ Workers run as nobody's user, on a root that they cannot write to, without capab
 servers, names and public addresses, and keep Chromium's sandbox by a seccomp profile that the nodes have.
 """
 
+import hashlib
 import json
 import re
 import shlex
@@ -24,6 +25,7 @@ _GIVEN = "/given/recipe"
 _STORING = {Role.TRAINER: "500Gi", Role.ARCHIVER: "500Gi"}
 """Roles whose folder outlives their pod."""
 _LABEL = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?\Z")
+_LONGEST_LABEL = 63
 _QUEUES = {Role.BROWSER: "browsers", Role.POLICY: "policies", Role.JUDGE: "judges"}
 _TAKES = {Role.POLICY: 64, Role.JUDGE: 8}
 """What one pod works on at a time."""
@@ -67,8 +69,12 @@ class Names:
 
 
 def label(text: str) -> str:
-    """As Kubernetes takes names: lower case, digits and hyphens, 63 at most."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].rstrip("-")
+    """As Kubernetes takes names: lower case, digits and hyphens, 63 at most; with its hash, where this changes it."""
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if plain == text and len(text) <= _LONGEST_LABEL:
+        return text
+    ending = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{plain[: _LONGEST_LABEL - len(ending) - 1].rstrip('-')}-{ending}".lstrip("-")
 
 
 def manifests(file: NodeFile, images: Images) -> str:

@@ -63,6 +63,22 @@ def test_the_strict_schemas_of_clusters_take_them(version: str, tmp_path: Path) 
                 kubernetes_validate.validate(manifest, version, strict=True)
 
 
+def test_no_two_manifests_have_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long or alike the names of run and nodes are."""
+    roles = {"roles": {"server": 1, "browser": 1, "archiver": 1}}
+    names = ("rack12-gpu-node-01", "rack12-gpu-node-02", "gpu_1", "gpu-1", "GPU-1")
+    nodes = {name: {"address": f"nats-{number}", **roles} for number, name in enumerate(names)}
+    monkeypatch.setitem(NODES, "run", "webgym-qwen3-vl-8b-online-lr1e6-seed0")
+    monkeypatch.setitem(NODES, "nodes", nodes)
+    found = made(tmp_path, volumes={"/data/a_b": "one", "/data/a-b": "other"}, monitor="monitor.example")
+    identities = [(each["kind"], each["metadata"]["name"]) for each in found]
+    assert len(set(identities)) == len(identities)
+    for name, pod in pods(found).items():
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name)
+        volumes = [volume["name"] for volume in pod["volumes"]]
+        assert len(set(volumes)) == len(volumes)
+
+
 def test_no_pod_is_root_writes_its_image_or_has_capabilities(tmp_path: Path) -> None:
     for name, pod in pods(made(tmp_path, monitor="monitor.example")).items():
         security, (container,) = pod["securityContext"], pod["containers"]
