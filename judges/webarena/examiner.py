@@ -5,6 +5,7 @@ Invariant: no question outlasts its deadline; a process that did not answer is e
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -29,6 +30,8 @@ _ANSWER_S = 20.0
 """Of processor time; then its process ends itself."""
 _HANGS_S = 300.0
 """Until a process that does nothing is ended."""
+_OWN_ENDS = (signal.SIGPROF, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
+"""Signals that a question ends its process by: its time is over, or the package crashed. Any other came from elsewhere."""
 _LONGEST_LINE = 4_000_000
 _LONGEST_QUESTION = 200_000_000
 _KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
@@ -145,16 +148,18 @@ class ProcessExaminer:
             raise JudgeError(f"the process of webarena-verified did not answer within {_HANGS_S:g} s") from error
 
     async def _heard(self, patience_s: float) -> _Answer:
-        """Raises `NoFinding`; then the process is gone."""
+        """Raises `NoFinding`, or `JudgeError` where somebody else ended the process; then it is gone."""
+        assert self._process is not None
         assert self._said is not None
         answer: _Answer | None = None
-        why: NoFinding = _TooLate("it did not answer in time")
+        why: NoFinding | JudgeError = _TooLate("it did not answer in time")
         try:
             with anyio.move_on_after(patience_s):
-                line = await self._said.receive_until(b"\n", _LONGEST_LINE)
-                answer = msgspec.json.decode(line, type=_Answer)
-        except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
-            why = NoFinding(f"it ended, or took more than {self._answer_s:g} s of processor time")
+                try:
+                    line = await self._said.receive_until(b"\n", _LONGEST_LINE)
+                    answer = msgspec.json.decode(line, type=_Answer)
+                except (anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
+                    why = self._ended(await self._process.wait())
         except (anyio.DelimiterNotFound, msgspec.MsgspecError) as error:
             why = NoFinding(f"what it said cannot be read ({error})")
         finally:
@@ -163,6 +168,11 @@ class ProcessExaminer:
         if answer is None:
             raise why
         return answer
+
+    def _ended(self, status: int) -> NoFinding | JudgeError:
+        if status < 0 and -status not in _OWN_ENDS:
+            return JudgeError(f"the process of webarena-verified was ended by signal {-status}; it is started again")
+        return NoFinding(f"it ended, or took more than {self._answer_s:g} s of processor time")
 
     async def close(self) -> None:
         process, self._process, self._said = self._process, None, None

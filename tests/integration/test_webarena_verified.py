@@ -5,14 +5,17 @@ Tasks are invented, in the benchmark's form; the last ones are its published exa
 
 import errno
 import json
+import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
 from browser_workers.har.exchange import Exchange
+from judges.attempts import rule
 from judges.named.webarena_verified_v1 import NAME
 from judges.webarena import examiner
 from judges.webarena.examiner import ProcessExaminer, open_examiner
@@ -145,6 +148,18 @@ PUBLISHED = {
 }
 """Answer evaluator, answer, and where the episode ended: what the benchmark's documentation tells of these tasks."""
 
+ENDS_ONCE = f"""
+import os, pathlib, sys
+print('{{"version": "{examiner.VERSION}"}}', flush=True)
+ended = pathlib.Path(sys.argv[1])
+for question in sys.stdin:
+    if not ended.exists():
+        ended.touch()
+        os.kill(os.getpid(), int(sys.argv[2]))
+    print('{{"found": [{{"evaluator": "AgentResponseEvaluator", "status": "success"}}]}}', flush=True)
+"""
+"""In place of the package: ends itself by a signal at the first question of all, and finds what it expects from then on."""
+
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
@@ -227,6 +242,24 @@ async def test_a_process_that_stands_still_says_nothing_of_an_answer(monkeypatch
     monkeypatch.setattr(examiner, "_HANGS_S", 1.0)
     with pytest.raises(JudgeError):
         await verdict(WebArenaVerifiedJudge(NAME, asked), TASKS["distance"], said(["2 km"]), None)
+
+
+@pytest.mark.parametrize(
+    ("ends_by", "expected"),
+    [(signal.SIGKILL, Verdict.SUCCESS), (signal.SIGTERM, Verdict.SUCCESS), (signal.SIGPROF, Verdict.FAILURE)],
+)
+async def test_a_process_that_somebody_ends_says_nothing_of_an_answer(
+    ends_by: signal.Signals, expected: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("judges.attempts.retry_delay_s", lambda _: 0.0)
+    asked = ProcessExaminer("")
+    asked._command = [sys.executable, "-c", ENDS_ONCE, str(tmp_path / "ended"), str(int(ends_by))]
+    episode = played(TASKS["distance"], said(["2 km"]))
+    try:
+        ruling = await rule(WebArenaVerifiedJudge(NAME, asked), episode, max_attempts=2)
+    finally:
+        await asked.close()
+    assert ruling.verdict is expected, ruling
 
 
 async def test_a_process_that_does_not_come_up_this_time_is_no_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
