@@ -1,6 +1,6 @@
 """Adds up what the calls of a judge's models took, and the price of one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -34,9 +34,9 @@ def require_prices(models: Iterable[str], prices: Mapping[str, Price]) -> None:
         )
 
 
-def require_tokens(answer: Answer, model: str) -> None:
-    """Raises `ConfigurationError` for an answer that says not what it took, as its cost cannot be limited."""
-    if answer.text and not answer.prompt_tokens:
+def require_tokens(model: str, telling: Collection[str]) -> None:
+    """Raises `ConfigurationError` for a model of which no answer said what it took, as its cost cannot be limited."""
+    if model not in telling:
         raise ConfigurationError(
             f"judge_config.max_cost limits what models cost, and the endpoint of {model} does not say how many tokens its "
             "answers took: use judge_config.max_calls"

@@ -87,6 +87,11 @@ class Budget:
         self._read_seq = 0
         self._changed = anyio.Event()
 
+    @property
+    def dearest(self) -> float:
+        """The highest cost of one call of the run's."""
+        return self._spending.dearest
+
     @asynccontextmanager
     async def call(self) -> AsyncIterator[Reservation]:
         """Waits until the run may make one more call, which the body then makes. May wait for ever: the run is paused."""

@@ -54,11 +54,21 @@ class RecordedSessions:
         self.journal = journal
         self.budget = budget
         self.config = config
+        self.telling = set[str]()
+        """Models of which an answer said what it took."""
         self._status = status
         self._tally = Tally()
 
     async def begin(self, trajectory: Trajectory) -> JudgeSession:
         return RecordedSession(self, trajectory, await self.journal.about(trajectory.episode))
+
+    def charge(self, answer: Answer, model: str) -> float:
+        """What it cost; where cost is limited, one that does not say what it took is as dear as the run's dearest."""
+        if answer.prompt_tokens:
+            self.telling.add(model)
+        elif answer.text and self.budget.limits_cost:
+            return self.budget.dearest
+        return cost_of(answer, self.config.prices.get(model))
 
     def count(self, call: JudgeCall) -> None:
         """An answer that this worker had, for its heartbeat."""
@@ -148,8 +158,8 @@ class RecordedSession:
                     asker.count(call)
                 if stored.is_own or stored.call.accepted:
                     break
-        if asker.budget.limits_cost:
-            require_tokens(answer, endpoint.model)
+        if asker.budget.limits_cost and answer.text:
+            require_tokens(endpoint.model, asker.telling)
 
     def _call(self, inquiry: Inquiry, digest: str, model: str, answer: Answer) -> JudgeCall:
         asker = self._sessions
@@ -176,7 +186,7 @@ class RecordedSession:
             prompt_tokens=answer.prompt_tokens,
             cached_tokens=answer.cached_tokens,
             completion_tokens=answer.completion_tokens,
-            cost=cost_of(answer, asker.config.prices.get(model)),
+            cost=asker.charge(answer, model),
             seconds=answer.seconds,
             judge=asker.journal.worker,
         )

@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 import anyio
 import msgspec
@@ -25,7 +26,7 @@ from schemas.judge_config import JudgeConfig, OpenAIConfig, Price
 from schemas.messages import JudgeCall, JudgeSpending, Role
 from tests.builders import task, trajectory
 from tests.deadlines import HANGS_S
-from tests.support.judging.sessions import SUBJECTS, YES, Model, inquiry, judge_sessions, recorded
+from tests.support.judging.sessions import SUBJECTS, YES, Model, in_turn, inquiry, judge_sessions, recorded
 from tests.support.polling import until
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +50,21 @@ async def test_a_cost_that_no_endpoint_tells_cannot_be_limited() -> None:
         with pytest.raises(ConfigurationError, match=r"endpoint of model-a does not say .* use judge_config.max_calls"):
             await (await sessions.begin(trajectory(task()))).ask(inquiry())
     assert len(await recorded(bus)) == 1
+
+
+async def test_an_answer_that_does_not_say_what_it_took_counts_as_the_dearest_where_others_did() -> None:
+    bus, status = MemoryBus(SUBJECTS), judge_status()
+    model = Model(in_turn(DEAR, replace(DEAR, prompt_tokens=500_000), YES))
+    async with judge_sessions(bus, model, judge=JudgeConfig(max_cost=2.5), openai=PRICED, status=status) as sessions:
+        session = await sessions.begin(trajectory(task()))
+        for number in range(3):
+            await session.ask(inquiry(f"question {number}"))
+        async with anyio.create_task_group() as group:
+            group.start_soon(session.ask, inquiry("one too many"))
+            await settled(lambda: status.state == "paused")
+            group.cancel_scope.cancel()
+    assert [each.cost for each in await recorded(bus)] == [1.0, 0.5, 1.0]
+    assert status.note.startswith("calls cost 2.5")
 
 
 @pytest.mark.parametrize(
