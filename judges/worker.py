@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -26,7 +26,7 @@ from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, undecided, unreadable
 from judges.shaping import shape
 from schemas.config import Config
-from schemas.errors import BusUnavailable, Disposition, MessageCorrupt, MessageTooLarge
+from schemas.errors import BusUnavailable, Disposition, MessageCorrupt, MessageTooLarge, ToldToLeave
 from schemas.messages import Judgement, Outcome, Trajectory, Verdict
 from schemas.site import site_of
 
@@ -64,7 +64,7 @@ class JudgeWorker:
         self._counts = dict.fromkeys((verdict.value for verdict in Verdict), 0)
 
     async def run(self) -> None:
-        """Serves until it is cancelled, or drained: then what it judges is judged to its end."""
+        """Serves until it is cancelled, or drained: then what it judges is judged to its end, unless the run is paused."""
         async with (
             # Nothing waits here unbegun: it would outlast its ack wait, and other workers could have begun it.
             self._bus.work(self._queue, prefetch=0) as inbox,
@@ -77,7 +77,7 @@ class JudgeWorker:
 
     async def _serve(self, inbox: Inbox) -> None:
         while (delivery := await self._status.drain.unless(partial(anext, inbox))) is not None:
-            with self._busy():
+            with self._busy(), suppress(ToldToLeave):
                 on_reject = partial(self._give_up, delivery)
                 async with settle(self._bus, delivery, self._worker, bulkhead=self._bulkhead, on_reject=on_reject):
                     await self._outlast(delivery)

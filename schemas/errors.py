@@ -30,9 +30,10 @@
     ├── ArchiveError
     │   ├── ArchiveDamaged      a part or screenshot does not match its hash             (fatal)
     │   └── ImportConflict      the run holds something else under the same identity  (fatal)
-    └── Unforeseen              what is no MillraceError, met at one item             (retry)
-        ├── Hopeless            it was met at every try                               (reject)
-        └── WorkerFailing       item after item meets the same one                    (fatal)
+    ├── Unforeseen              what is no MillraceError, met at one item             (retry)
+    │   ├── Hopeless            it was met at every try                               (reject)
+    │   └── WorkerFailing       item after item meets the same one                    (fatal)
+    └── ToldToLeave             a worker that leaves cannot finish what it holds      (fatal)
 
 `Disposition` is read by `bus.settlement` alone; handlers raise and never acknowledge.
 """
@@ -229,5 +230,11 @@ class Hopeless(Unforeseen):
 
 class WorkerFailing(Unforeseen):
     """The same is met at item after item: it seems to be the worker rather than what it is given."""
+
+    disposition = Disposition.FATAL
+
+
+class ToldToLeave(MillraceError):
+    """A worker that was told to leave leaves an input to others: what it waits for does not come while it is there."""
 
     disposition = Disposition.FATAL

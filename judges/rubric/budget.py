@@ -20,7 +20,7 @@ from bus.following import follow
 from bus.ports import Bus, Record
 from bus.presence import Status
 from bus.subjects import Subjects
-from schemas.errors import BusUnavailable
+from schemas.errors import BusUnavailable, ToldToLeave
 from schemas.judge_config import JudgeConfig
 from schemas.messages import JudgeCall, JudgeSpending
 
@@ -94,7 +94,11 @@ class Budget:
 
     @asynccontextmanager
     async def call(self) -> AsyncIterator[Reservation]:
-        """Waits until the run may make one more call, which the body then makes. May wait for ever: the run is paused."""
+        """Waits until the run may make one more call, which the body then makes. May wait for ever: the run is paused.
+
+        Raises:
+            ToldToLeave: the run is paused, and the worker drains.
+        """
         if not (self.limits_calls or self.limits_cost):
             yield Reservation()
             return
@@ -113,9 +117,14 @@ class Budget:
         while True:
             if self._spending.allows_one_more(self._config, self._num_under_way + len(self._unread)):
                 return
-            if reached := self._spending.reached(self._config):
-                self._pause(reached)
-            await self._changed.wait()
+            reached = self._spending.reached(self._config)
+            if not reached:
+                await self._changed.wait()
+                continue
+            self._pause(reached)
+            await self._status.drain.unless(self._changed.wait)
+            if self._status.drain.requested:
+                raise ToldToLeave(reached)
 
     def _pause(self, reason: str) -> None:
         """For good: calls are never taken back, and limits are read when a worker starts."""

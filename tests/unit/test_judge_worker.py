@@ -23,6 +23,7 @@ from bus.ports import Delivery, Expect, Inbox, Record, WorkQueue
 from bus.presence import Status
 from bus.subjects import Subjects
 from bus.topology import trajectory_queue
+from judges.endpoint.port import Answer
 from judges.episode import JudgedEpisode
 from judges.judge import Judge, Ruling, excluded, scored
 from judges.named.environment_v1 import EnvironmentJudge
@@ -540,6 +541,40 @@ async def test_a_paused_judge_keeps_its_trajectories_and_hands_them_back_unharme
     judged = await bus.history(SUBJECTS.judged, SUBJECTS.judgements(None))
     assert [isinstance(record.message, Judgement) and record.message.verdict for record in judged] == [Verdict.SUCCESS] * 4
     assert len(model.asked) == len(await recorded(bus)) == 4
+
+
+@pytest.mark.parametrize("is_told_first", [False, True])
+async def test_a_paused_judge_that_is_told_to_leave_hands_back_what_it_cannot_judge(is_told_first: bool) -> None:
+    bus, status = MemoryBus(SUBJECTS, BusConfig(), RUBRICS), Status(Role.JUDGE, WORKER)
+    config = Config(judge_config=JudgeConfig(judge=RUBRIC, max_calls=2), bus_config=BusConfig(judge_ack_wait_s=2 * HANGS_S))
+
+    async def told() -> Answer:
+        while not status.drain.requested:
+            depth = await bus.depth(trajectory_queue(SUBJECTS, config.bus_config, RUBRIC))
+            assert depth is not None
+            if depth.num_in_flight == 4:
+                status.drain.request()
+            await anyio.lowlevel.checkpoint()
+        return YES
+
+    for name in ("t1", "t2", "t3", "t4"):
+        await publish_trajectory(bus, SUBJECTS, trajectory(task(name)))
+    model = Model(lambda _: told() if is_told_first else YES)
+    async with judge_sessions(bus, model, judge=config.judge_config, status=status) as sessions:
+        worker = JudgeWorker(WorkerContext(bus, SUBJECTS, status), config, SessionJudge(sessions))
+        with anyio.fail_after(HANGS_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(worker.run)
+                while status.state != "paused":
+                    await anyio.lowlevel.checkpoint()
+                status.drain.request()
+    assert len(await bus.subjects(SUBJECTS.judged, SUBJECTS.judgements(None))) == 2
+
+    async with judge_sessions(bus, model) as sessions, judging(bus, SessionJudge(sessions)):
+        await all_acknowledged(bus, RUBRIC)
+    judged = await bus.history(SUBJECTS.judged, SUBJECTS.judgements(None))
+    assert [isinstance(record.message, Judgement) and record.message.verdict for record in judged] == [Verdict.SUCCESS] * 4
+    assert len(model.asked) == 4
 
 
 async def test_a_worker_that_stops_hands_back_what_it_judges() -> None:
