@@ -9,8 +9,9 @@ Parts are asked one after the other, as written (write the cheap ones first), un
 | no verdict | else | else | a part has none |
 | excluded | a part is excluded (as when it finds the site blocked) before another decided | likewise | likewise |
 
-An error that another attempt may cure makes the whole be asked again, unless other parts decide. Rewards of `all` and `any`
-are 1 and 0; of `weighted` they are the weighted mean, with a part of the reward for each judge and its steps.
+An error that another attempt may cure makes the whole be asked again, unless other parts decide. A judge that stands in
+several composites is asked once an attempt, and what it took is counted once. Rewards of `all` and `any` are 1 and 0; of
+`weighted` they are the weighted mean, with a part of the reward for each judge and its steps.
 """
 
 from collections.abc import Sequence
@@ -39,20 +40,23 @@ class _Part:
 class CompositeJudge:
     """Asks its parts as the table above says.
 
-    `judges` are those of `composite.parts`, in that order.
+    `judges` are those of `composite.parts`, in that order; two of different files may have one name.
     """
 
     def __init__(self, name: str, composite: Composite, judges: Sequence[Judge]) -> None:
         self.name = name
-        self._weights = {judge.name: weight for judge, weight in zip(judges, composite.parts.values(), strict=True)}
         self._composite = composite
         self._judges = tuple(judges)
 
     async def judge(self, episode: JudgedEpisode) -> Ruling:
         """The ruling is curable when a part failed, and another attempt may decide."""
+        return await self._judge(episode, {})
+
+    async def _judge(self, episode: JudgedEpisode, known: dict[int, Ruling]) -> Ruling:
+        """`known`: what judges have found in this attempt, by `id`, for the next composite that has them."""
         asked: list[_Part] = []
         for judge in self._judges:
-            asked.append(_Part(judge.name, await ask_once(judge, episode)))
+            asked.append(_Part(judge.name, await _found(judge, episode, known)))
             if self._is_decided_by(asked[-1].ruling.verdict):
                 break
         return self._combined(asked)
@@ -85,12 +89,23 @@ class CompositeJudge:
         return scored(passed=last.verdict is Verdict.SUCCESS, stages=stages, usage=usage)
 
     def _weighted(self, asked: Sequence[_Part], stages: tuple[StageVerdict, ...], usage: tuple[StageUsage, ...]) -> Ruling:
-        total = sum(self._weights.values())
-        parts = tuple(_share(part, self._weights[part.judge] / total) for part in asked)
+        weights = self._composite.parts.values()
+        total = sum(weights)
+        parts = tuple(_share(part, weight / total) for part, weight in zip(asked, weights, strict=True))
         reward = sum(part.value for part in parts)
         passed = reward >= self._composite.threshold - _TOLERANCE
         verdict = Verdict.SUCCESS if passed else Verdict.FAILURE
         return Ruling(verdict=verdict, reward=reward, stages=stages, parts=parts, usage=usage)
+
+
+async def _found(judge: Judge, episode: JudgedEpisode, known: dict[int, Ruling]) -> Ruling:
+    if isinstance(judge, CompositeJudge):
+        return await judge._judge(episode, known)
+    if id(judge) not in known:
+        ruling = await ask_once(judge, episode)
+        known[id(judge)] = replace(ruling, usage=(), protocols=())
+        return ruling
+    return known[id(judge)]
 
 
 def _without_verdict(without: Sequence[_Part], stages: tuple[StageVerdict, ...], usage: tuple[StageUsage, ...]) -> Ruling:

@@ -1,6 +1,7 @@
 """Composites: who is asked, what comes of it, and that no success rests on a verdict that is not there."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import anyio
@@ -225,12 +226,48 @@ async def test_composites_of_composites() -> None:
     }
     assert leaves("whole", composites) == ("j0", "j1", "j2")
     assert leaves("j2", composites) == ("j2",)
-    for outcomes, expected, num_asked in [("fss", "s", [1, 2, 1]), ("ffs", "f", [1, 1, 0]), ("efs", "f", [1, 2, 1])]:
+    for outcomes, expected, num_asked in [("fss", "s", [1, 1, 1]), ("ffs", "f", [1, 1, 0]), ("efs", "f", [1, 1, 1])]:
         judges = given_judges(outcomes)
         judge = compose("whole", composites, {each.name: each for each in judges})
         assert isinstance(judge, CompositeJudge)
         assert (judge.name, await came_to(judge)) == ("whole", expected)
         assert [each.num_asked for each in judges] == num_asked
+
+
+class AskedJudge(GivenJudge):
+    """Asks a model."""
+
+    async def judge(self, episode: JudgedEpisode) -> Ruling:
+        return replace(await super().judge(episode), protocols=(JudgeProtocol(judge=self.name, prompts="p", digest="d"),))
+
+
+@pytest.mark.anyio
+async def test_a_judge_that_stands_in_several_composites_is_asked_and_accounted_for_once_an_attempt() -> None:
+    composites = {
+        "one": Composite(combine="any", parts={"shared": 1}),
+        "other": Composite(combine="any", parts={"shared": 1}),
+        "whole": Composite(parts={"one": 1, "other": 1, "shared": 1}),
+    }
+    shared = AskedJudge("shared", "s")
+    whole = compose("whole", composites, {"shared": shared})
+    for num_asked in (1, 2):
+        ruling = await whole.judge(EPISODE)
+        assert (ruling.verdict, shared.num_asked, ruling.usage, len(ruling.protocols)) == (
+            Verdict.SUCCESS,
+            num_asked,
+            (USAGE,),
+            1,
+        )
+        assert [stage.stage for stage in ruling.stages] == ["one.shared.stage", "other.shared.stage", "shared.stage"]
+
+
+@pytest.mark.anyio
+async def test_judges_of_one_name_in_two_files_keep_their_own_weights_and_rulings() -> None:
+    both = Composite(combine="weighted", parts={"./a.py:price": 1, "./b.py:price": 3}, threshold=0.5)
+    judges = [GivenJudge("price", "f"), GivenJudge("price", "s")]
+    ruling = await CompositeJudge("whole", both, judges).judge(EPISODE)
+    assert (ruling.verdict, ruling.reward) == (Verdict.SUCCESS, 0.75)
+    assert ruling.parts == (RewardPart("price", 0.0), RewardPart("price", 0.75))
 
 
 @pytest.mark.parametrize(
