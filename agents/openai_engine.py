@@ -3,8 +3,9 @@
 import base64
 import os
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import openai
 
 from agents.engine import ChatMessage, Generation, GenerationRequest, Weightless
@@ -16,6 +17,31 @@ from schemas.policy_config import PolicyConfig
 _TOO_LONG = ("context_length_exceeded", "input_tokens", "input_text")
 _PASSING = (402, 408, 409, 429)
 """Refusals, as of a quota or a rate, that say nothing of what was asked."""
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+
+
+class _Token(msgspec.Struct):
+    logprob: float
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Token] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Completion(msgspec.Struct):
+    """What is read of a reply. The client passes on whatever came, also what is no completion."""
+
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
+    usage: Any = None
 
 
 class OpenAIEngine(Weightless):
@@ -53,7 +79,7 @@ class OpenAIEngine(Weightless):
         Raises:
             PromptTooLong: the endpoint refuses the length, all earlier rounds left out.
             PromptRefused: it refuses this prompt, as a content filter does.
-            PolicyError: the endpoint could not be reached, took too long, or failed.
+            PolicyError: the endpoint could not be reached, took too long, failed, or gave a reply that is no completion.
             ConfigurationError: it refuses the key, or does not know the model or the path; once it has answered: PolicyError.
         """
         where = f"{self._client.base_url} (model {self._policy.base_model!r})"
@@ -72,6 +98,8 @@ class OpenAIEngine(Weightless):
             raise self._failure(error, where, request) from error
         except openai.OpenAIError as error:
             raise PolicyError(f"{where} gave no answer: {error}") from error
+        except (ValueError, RecursionError, msgspec.ValidationError) as error:
+            raise PolicyError(f"{where} gave a reply that is no completion ({error}); check policy_config.base_url") from error
 
     def _failure(self, error: openai.APIStatusError, where: str, request: GenerationRequest) -> MillraceError:
         status = error.status_code
@@ -124,9 +152,8 @@ def _shorter(request: GenerationRequest, where: str, error: openai.BadRequestErr
 
 
 def _generation(answer: Any, request: GenerationRequest) -> Generation:
-    if not answer.choices:
-        raise PolicyError("the endpoint's answer holds no choice")
-    choice = answer.choices[0]
+    completion = msgspec.convert(answer, type=_Completion, from_attributes=True)
+    choice = completion.choices[0]
     tokens = choice.logprobs.content if choice.logprobs else None
     return Generation(
         text=choice.message.content or "",
@@ -134,7 +161,7 @@ def _generation(answer: Any, request: GenerationRequest) -> Generation:
         logprobs=tuple(token.logprob for token in tokens or ()),
         temperature=request.temperature,
         num_dropped=request.num_dropped,
-        usage=_usage(answer.usage),
+        usage=_usage(completion.usage),
     )
 
 

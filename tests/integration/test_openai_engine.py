@@ -13,7 +13,18 @@ from schemas.messages import Screenshot, TokenUsage
 from schemas.policy_config import PolicyConfig
 from tests import builders
 from tests.deadlines import HANGS_S
-from tests.support.judging.endpoint_replies import HANG, Reply, Sent, failed, in_turn, no_choices, refused_by_filter, says
+from tests.support.judging.endpoint_replies import (
+    HANG,
+    Reply,
+    Sent,
+    broken_body,
+    failed,
+    html_page,
+    in_turn,
+    no_choices,
+    refused_by_filter,
+    says,
+)
 from tests.support.judging.endpoint_requests import Asked
 from tests.support.judging.scripted_endpoint import ScriptedEndpoint, scripted_endpoint
 
@@ -174,10 +185,23 @@ async def test_failures_are_tried_again(status: int) -> None:
     assert met.value.disposition is Disposition.RETRY
 
 
-async def test_an_answer_without_choices_is_an_error() -> None:
-    async with scripted_endpoint(lambda _: no_choices()) as endpoint, _engine(endpoint) as engine:
-        with pytest.raises(PolicyError, match="no choice"):
+NO_COMPLETION = {
+    "a page": html_page(200),
+    "broken off": broken_body(),
+    "no object": Sent(200, b"null"),
+    "no choice": no_choices(),
+    "no message": _answers(ANSWER | {"choices": [{"index": 0, "message": None}]}),
+    "no text": _answers(ANSWER | {"choices": [{"index": 0, "message": {"content": [1]}}]}),
+}
+
+
+@pytest.mark.parametrize("reply", NO_COMPLETION.values(), ids=NO_COMPLETION)
+async def test_a_reply_that_is_no_completion_is_tried_again(reply: Reply) -> None:
+    async with scripted_endpoint(in_turn(reply, _answers(ANSWER))) as endpoint, _engine(endpoint) as engine:
+        with pytest.raises(PolicyError, match=r"no completion \(.*\); check policy_config\.base_url") as met:
             await engine.generate(REQUEST)
+        assert (await engine.generate(REQUEST)).text == "Action: x"
+    assert met.value.disposition is Disposition.RETRY
 
 
 async def test_a_silent_endpoint_times_out() -> None:
