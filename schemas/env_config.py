@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import dataclass, field
 
+from schemas.ranges import LARGEST, MAX_STEPS
 from schemas.requirement import require
 
 
@@ -16,9 +17,6 @@ class DifficultySteps:
     """The same, difficulty 4 to 6."""
     hard: int
     """The same, difficulty 7 and more."""
-
-    def __post_init__(self) -> None:
-        require(min(self.easy, self.medium, self.hard) > 0, "difficulty_max_steps: easy, medium and hard must be above 0")
 
     def cap(self, difficulty: int) -> int:
         """Tasks without a difficulty are easy."""
@@ -147,8 +145,13 @@ class EnvConfig:
     def __post_init__(self) -> None:
         for name in ("server_size", "evaluation_workers", "operation_timeout", "task_timeout_minutes"):
             require(getattr(self, name) > 0, f"env_config.{name} is {getattr(self, name):g}: write a number above 0")
-        for name in ("max_retries", "max_unparsed", "instance_lifetime_max", "completion_grace_period"):
+        for name in ("max_retries", "instance_lifetime_max", "completion_grace_period"):
             require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name):g}: write 0 or more")
+        for split in ("train", "test"):
+            for name, cap in vars(getattr(self, f"{split}_difficulty_max_steps")).items():
+                key = f"env_config.{split}_difficulty_max_steps.{name}"
+                require(1 <= cap <= MAX_STEPS, f"{key} is {cap}: write 1 to {MAX_STEPS}")
+        require(0 <= self.max_unparsed <= LARGEST, f"env_config.max_unparsed is {self.max_unparsed}: write 0 to {LARGEST}")
         for name in ("train_tasks_rollout_size", "test_tasks_repeat_times"):
             require(getattr(self, name) >= 0, f"env_config.{name} is {getattr(self, name)}: write 0 or more")
         require(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from schemas.ranges import MAX_STEPS
 from schemas.requirement import require
 
 
@@ -20,7 +21,10 @@ class Stage:
     def __post_init__(self) -> None:
         where = "feeder_config.stages: "
         require(self.from_version >= 0, f"{where}from_version is {self.from_version}: write the number of a version")
-        require(self.max_steps is None or self.max_steps > 0, f"{where}max_steps is {self.max_steps}: write a number above 0")
+        require(
+            self.max_steps is None or 1 <= self.max_steps <= MAX_STEPS,
+            f"{where}max_steps is {self.max_steps}: write 1 to {MAX_STEPS}",
+        )
         require(
             self.learning_rate is None or self.learning_rate > 0,
             f"{where}learning_rate is {self.learning_rate}: write a number above 0",

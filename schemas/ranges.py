@@ -11,16 +11,16 @@ from schemas.ids import EpisodeId, GroupId, PolicyVersion, WorkerId
 
 MAX_STEPS = 10_000
 """Of one episode."""
-_EXACT = 2**53 - 1
+LARGEST = 2**53 - 1
 """The largest whole number that every language reads as it was written."""
 _FLOAT32 = 3.4e38
 _YEAR_9999 = 253_402_300_799.0
 _NAME = r"^[A-Za-z0-9_-]{1,128}$(?!\n)"
 _NAME_OR_NONE = r"^[A-Za-z0-9_-]{0,128}$(?!\n)"
 
-Count = Annotated[int, Meta(ge=0, le=_EXACT)]
+Count = Annotated[int, Meta(ge=0, le=LARGEST)]
 """Also sequences and bytes."""
-Whole = Annotated[int, Meta(ge=-_EXACT, le=_EXACT)]
+Whole = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Attempt = Annotated[int, Meta(ge=0, le=1_000_000)]
 """0: nobody has taken the episode."""

@@ -5,7 +5,6 @@ Values start from the dataclasses' own defaults, so a file names only what it ch
 
 import dataclasses
 import difflib
-import math
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -23,6 +22,9 @@ _WORDS = {
     Any: "a value",
     str: "text (put quotes around digits, true, false and null)",
 }
+
+_MOST = 1e30
+"""What messages take (`schemas.ranges.Amount`), also counted in other units or once for every step."""
 
 
 def build_config(tree: Mapping[str, object]) -> Config:
@@ -131,19 +133,19 @@ def _leaf(key: str, value: object, wanted: Any) -> object:
         found = msgspec.convert(value, wanted, strict=True)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{key} is {value!r}: write {words_of(wanted)}") from error
-    if not _is_finite(found):
-        raise ConfigurationError(f"{key} is {value!r}: write a finite number, a large one for no bound")
+    if not _is_bounded(found):
+        raise ConfigurationError(f"{key} is {value!r}: write a finite number, up to 1e30 for no bound")
     return found
 
 
-def _is_finite(value: object) -> bool:
+def _is_bounded(value: object) -> bool:
     match value:
         case float():
-            return math.isfinite(value)
+            return abs(value) <= _MOST
         case list() | tuple():
-            return all(map(_is_finite, value))
+            return all(map(_is_bounded, value))
         case dict():
-            return all(map(_is_finite, value.values()))
+            return all(map(_is_bounded, value.values()))
         case _:
             return True
 

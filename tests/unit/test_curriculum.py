@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from bus.codec import decode, encode
+from ops.config.loading import load_config
 from schemas.env_config import EnvConfig
 from schemas.feeder_config import FeederConfig, Stage
 from schemas.ids import PolicyVersion, RunName, TaskId
@@ -99,6 +101,23 @@ def test_a_task_carries_what_its_episode_needs() -> None:
     showing = FeederConfig(demonstrate=True)
     shown = task_of(slot, split=Split.EVAL, feeder=showing, version=PolicyVersion(0), **given)  # type: ignore[arg-type]
     assert (shown.episode, shown.max_steps, shown.demonstrate) == ("demo-r0002-a-m0", 50, True)
+
+
+@pytest.mark.parametrize("stages", ["{}", "{long: {from_version: 0, max_steps: 10000}}"])
+def test_the_largest_numbers_that_a_configuration_takes_stand_in_a_task(stages: str) -> None:
+    config = load_config(
+        "update_online",
+        [
+            f"feeder_config.stages={stages}",
+            "env_config.train_difficulty_max_steps={easy: 10000, medium: 10000, hard: 10000}",
+            "env_config.task_timeout_minutes=1e30",
+            "env_config.max_unparsed=9007199254740991",
+        ],
+    )
+    slot, run, env, feeder = Slot(SPEC, 2, 2), RunName("r"), config.env_config, config.feeder_config
+    task = task_of(slot, run=run, split=Split.TRAIN, env=env, feeder=feeder, version=PolicyVersion(0))
+    assert decode(encode(task)) == task
+    assert task.max_steps == 10_000
 
 
 def test_stages_cap_the_steps_of_training_episodes_from_a_version_on() -> None:

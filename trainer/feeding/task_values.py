@@ -9,6 +9,7 @@ import msgspec
 from schemas.errors import ConfigurationError
 from schemas.ids import TaskId, subject_token
 from schemas.messages import Fact
+from schemas.ranges import LARGEST
 from schemas.text import MOST, is_valid, valid
 from trainer.feeding.problems import Unfit, shown
 
@@ -16,8 +17,6 @@ _LONGEST_ID = 96
 _ESCAPED = re.compile(r"\\[ubfr]")
 """What stands for a character that a text may not have."""
 _LONGEST_EVALUATION = 50_000
-_LARGEST = 2**53 - 1
-"""What `schemas.ranges.Count` takes."""
 
 
 def decoded(text: str) -> object:
@@ -77,7 +76,7 @@ def label_like(example: str) -> Callable[[object], str]:
 
 def whole_like(example: int) -> Callable[[object], int]:
     def read(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
             raise Unfit(f"{shown(value)} is not a whole number from 0 on; write one such as {example}")
         return value
 
@@ -161,7 +160,7 @@ def _facts(item: object, *, group: str) -> Iterator[Fact]:
 
 
 def _fact_difficulty(value: object) -> int:
-    return value if isinstance(value, int) and abs(value) <= _LARGEST else 1
+    return value if isinstance(value, int) and abs(value) <= LARGEST else 1
 
 
 def _as_text(value: object) -> str:
