@@ -21,7 +21,8 @@ class WeightSources:
     """Finds folders for one policy worker."""
 
     def __init__(self, bus: Bus, subjects: Subjects, config: BusConfig, *, cache: Path, base: Path | None) -> None:
-        """`cache`: where fetched versions go; `base`: a folder of this machine that may be version 0."""
+        """`cache`: where fetched versions go; `base`: a folder of this machine that may be version 0, until it is found not to
+        be."""
         self._over_bus = config.weights == "bus"
         self._fetcher = WeightFetcher(
             bus, subjects, WeightCache(cache, config.weights_kept), timeout_s=config.weights_timeout_s
@@ -47,6 +48,7 @@ class WeightSources:
                 return verified
             except CheckpointCorrupt as error:
                 _log.warning("base_is_not_version_0", folder=str(self.base), reason=str(error))
+                self.base = None
         try:
             return await _verified(announced, checkpoint)
         except CheckpointCorrupt as error:

@@ -94,20 +94,30 @@ class AnnouncedWeights:
         await outlast(self.catch_up, (BusError,), SERVER_AWAITED, failed=unseen)
 
     async def _try(self, checkpoint: Checkpoint) -> bool:
-        """Whether this is served now."""
+        """Whether this is served now. Adapters are loaded only onto what was compared with their base."""
         try:
-            folder = await self._sources.folder(checkpoint)
-            if self._following.compared or folder != self._sources.base:
-                async with pinned(folder, checkpoint, self._sources.cache) as held:
-                    await self._load(held, checkpoint.version)
+            if checkpoint.base is not None and not self._following.compared:
+                await self._take(self._known(checkpoint.base))
+            await self._take(checkpoint)
         except EngineFailed:
             raise
         except (CheckpointCorrupt, PolicyError) as error:
             chance = random.random()  # noqa: S311 - nothing secret is drawn
             self._following.failed(checkpoint, error, anyio.current_time(), chance)
             return False
-        self._following.loaded(checkpoint.version)
         return True
+
+    def _known(self, base: PolicyVersion) -> Checkpoint:
+        if base not in self._lineage.known:
+            raise CheckpointCorrupt(f"version {base}, which adapters are to be loaded onto, is not announced")
+        return self._lineage.known[base]
+
+    async def _take(self, checkpoint: Checkpoint) -> None:
+        folder = await self._sources.folder(checkpoint)
+        if self._following.compared or folder != self._sources.base:
+            async with pinned(folder, checkpoint, self._sources.cache) as held:
+                await self._load(held, checkpoint.version)
+        self._following.loaded(checkpoint.version)
 
     async def _say(self) -> None:
         following = self._following

@@ -62,7 +62,8 @@ async def _engine(run: RoleRun, sources: WeightSources) -> AbstractAsyncContextM
             from agents.vllm_arguments import VllmSettings
             from agents.vllm_engine import VllmEngine
 
-            folder, version = await starting_weights(run.context.bus, run.context.subjects, sources)
+            adapters = run.config.trainer_config.lora.active and run.config.feeder_config.learns
+            folder, version = await starting_weights(run.context.bus, run.context.subjects, sources, adapters=adapters)
             settings = VllmSettings(
                 folder=folder,
                 version=version,

@@ -328,6 +328,36 @@ class TestServing:
         assert served_by.loaded == ([] if same else [(0, served(version_files(0)))])
         assert len(line.carried) == (0 if same else NUM_CHUNKS)
 
+    @pytest.mark.parametrize("same", [True, False])
+    async def test_adapters_begin_with_a_base_model_that_was_compared(
+        self, trainer: TrainerDisk, cache: Path, tmp_path: Path, same: bool
+    ) -> None:
+        base = write(tmp_path / "elsewhere", served(version_files(0 if same else 7)))
+        here, served_by, found = sources(trainer.bus, cache, base), Served(), list[tuple[Path, PolicyVersion]]()
+
+        async def start() -> None:
+            found.append(await starting_weights(trainer.bus, SUBJECTS, here, adapters=True))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(start)
+            await anyio.wait_all_tasks_blocked()
+            await trainer.announce(0)
+            await trainer.announce(1, base=0)
+        folder, version = found[0]
+        assert (version, read(folder), folder == base) == (0, served(version_files(0)), same)
+        await AnnouncedWeights(trainer.bus, SUBJECTS, served_by.load, version, here).catch_up()
+        assert served_by.loaded == [(1, served(version_files(1)))]
+
+    async def test_no_adapters_are_loaded_onto_a_base_model_that_is_another(
+        self, trainer: TrainerDisk, cache: Path, tmp_path: Path
+    ) -> None:
+        await trainer.announce(0)
+        await trainer.announce(1, base=0)
+        base, served_by = write(tmp_path / "elsewhere", served(version_files(7))), Served()
+        here = sources(trainer.bus, cache, base)
+        await AnnouncedWeights(trainer.bus, SUBJECTS, served_by.load, PolicyVersion(0), here).catch_up()
+        assert [version for version, _ in served_by.loaded] == [0, 1], "adapters alone would be on another model"
+
     async def test_without_a_base_model_the_newest_version_is_where_it_starts(self, trainer: TrainerDisk, cache: Path) -> None:
         found = list[tuple[Path, PolicyVersion]]()
 

@@ -214,7 +214,7 @@ async def test_a_policy_and_a_training_rank_on_one_gpu_wait_for_each_other(
     monkeypatch.setattr(nvml, "loaded", lambda: DRIVER)
     given: list[Callable[[], AbstractContextManager[None]]] = []
 
-    async def version_0(*_: object) -> tuple[Path, PolicyVersion]:
+    async def version_0(*_: object, **__: object) -> tuple[Path, PolicyVersion]:
         return Path(), PolicyVersion(0)
 
     def engine(_: object, *, while_loading: Callable[[], AbstractContextManager[None]]) -> Any:

@@ -1,10 +1,14 @@
 """What version 0 is: a model, or a checkpoint of another run, for trainer and policies alike."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from agents import starting_weights, vllm_engine
 from ops.config.loading import load_config
+from ops.roles import policy
 from ops.run.base_models import pinned, starting_model
 from schemas.errors import ConfigurationError
 from schemas.policy_config import PolicyConfig
@@ -50,3 +54,22 @@ def test_a_checkpoint_is_announced_without_its_trainers_state(tmp_path: Path) ->
 )
 def test_the_same_weights_are_announced_once(tmp_path: Path, there: tuple[str, ...], announced: list[str]) -> None:
     assert [file.path for file in hash_model(folder_with(tmp_path, *there))] == announced
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("mode", "rank", "awaited"), [("async", 8, True), ("async", 0, False), ("rollout", 8, False)])
+async def test_a_policy_awaits_the_model_that_adapters_are_trained_on(
+    monkeypatch: pytest.MonkeyPatch, mode: str, rank: int, awaited: bool
+) -> None:
+    asked: list[bool] = []
+
+    async def version_0(*_: object, adapters: bool) -> tuple[Path, int]:
+        asked.append(adapters)
+        return Path(), 0
+
+    monkeypatch.setattr(starting_weights, "starting_weights", version_0)
+    monkeypatch.setattr(vllm_engine, "VllmEngine", lambda *_, **__: None)
+    config = load_config("default", [f"feeder_config.mode={mode}", f"trainer_config.lora.rank={rank}"])
+    run = SimpleNamespace(context=SimpleNamespace(bus=None, subjects=None, worker="policy-1"), config=config)
+    await policy._engine(cast(Any, run), cast(Any, None))
+    assert asked == [awaited]

@@ -59,7 +59,7 @@ def prompt_room(config: Config) -> object:
 def vllm_settings(config: Config) -> VllmSettings:
     """As the policy role composes them; the trainer has announced nothing."""
 
-    async def newest(_bus: object, _subjects: object, sources: Any) -> tuple[Path, PolicyVersion]:
+    async def newest(_bus: object, _subjects: object, sources: Any, **_: object) -> tuple[Path, PolicyVersion]:
         return sources.base, PolicyVersion(0)
 
     async def composed() -> object:
