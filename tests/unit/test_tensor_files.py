@@ -37,6 +37,15 @@ def test_a_tensor_larger_than_a_file_has_one_of_its_own(tmp_path: Path, monkeypa
     assert all(torch.equal(found[name], tensor) for layer in LAYERS for name, tensor in layer.items())
 
 
+def test_what_several_files_hold_is_apart_from_those_whose_names_begin_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensor_files, "_FILE_BYTES", 10)
+    write_tensors(tmp_path, "critic", LAYERS)
+    write_tensors(tmp_path, "critic-optimizer-rank00000", [{"num_updates": torch.ones(3), "num_steps": torch.ones(3)}])
+    assert dict(read_tensors(tmp_path, "critic")).keys() == {name for layer in LAYERS for name in layer}
+
+
 def test_what_is_gone_or_damaged_is_named(tmp_path: Path) -> None:
     write_tensors(tmp_path, "critic-optimizer-rank00000", LAYERS)
     with pytest.raises(CheckpointCorrupt, match=r"critic\.safetensors is missing"):

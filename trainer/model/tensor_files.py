@@ -68,7 +68,7 @@ class TensorFiles:
 
 def read_tensors(folder: Path, stem: str) -> Iterator[tuple[str, torch.Tensor]]:
     """What `TensorFiles` wrote, one after the other. Raises `CheckpointCorrupt`: never written, or damaged."""
-    files = sorted([*folder.glob(f"{stem}.safetensors"), *folder.glob(f"{stem}-*-of-*.safetensors")])
+    files = sorted([*folder.glob(f"{stem}.safetensors"), *folder.glob(f"{stem}-[0-9]*-of-*.safetensors")])
     if not files:
         raise CheckpointCorrupt(f"{folder}/{stem}.safetensors is missing: it was written without, or is gone")
     for file in files:
