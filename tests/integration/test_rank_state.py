@@ -6,7 +6,7 @@ import resource
 import signal
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from schemas.errors import TrainerError
 from schemas.objective_config import ObjectiveConfig
+from tests.builders import RUN
 from tests.support.agents import tiny_models
 from tests.support.training.lora_runs import samples_of
 from tests.support.training.rank_processes import ended_ranks, run_ranks
@@ -188,6 +189,30 @@ def test_nodes_need_not_share_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     output = run_ranks(_PROGRAM.format("on_its_own_disk"), base, tmp_path / "out")
     assert "FILES optimizer-rank00000.safetensors optimizer-rank00001.safetensors state.msgpack\n" in output
     assert not list((tmp_path / "copies").iterdir()), "copies go when the engine is closed"
+
+
+def on_two_nodes(folder: Path, work: Path) -> None:
+    """Ranks 0 and 1 are on one node; rank 2 is on another, which sees nothing that the first has."""
+    rank = os.environ["RANK"]
+    tempfile.tempdir = str(work / "here")
+    if rank == "2":
+        os.environ["LOCAL_RANK"] = "0"
+        tempfile.tempdir = str(work / "there")
+        folders._sees = lambda *_: False
+    with closing(folders.Folders(Ranks(), RUN)) as found:
+        assert (found.here(folder) / "model").read_text() == "weights"
+        with found.written(work / "version") as mine:
+            (mine / "trainer" / rank).write_text(f"held by {rank}")
+
+
+def test_a_rank_beside_rank_0_uses_its_disk_where_another_node_has_its_own(tmp_path: Path) -> None:
+    for name in ("model", "version/trainer", "here", "there"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "model" / "model").write_text("weights")
+    run_ranks(_PROGRAM.format("on_two_nodes"), tmp_path / "model", tmp_path, num_ranks=3)
+    written = {file.name: file.read_text() for file in (tmp_path / "version" / "trainer").iterdir()}
+    assert written == {rank: f"held by {rank}" for rank in "012"}
+    assert not [*(tmp_path / "here").iterdir(), *(tmp_path / "there").iterdir()], "copies are of nodes that do not see it"
 
 
 def lost_on_its_own_disk(base: Path, how: Path) -> None:

@@ -2,8 +2,8 @@
 what was written.
 
 Where all nodes see them under the same path nothing travels. What does goes from rank to rank, a piece at a time; each node
-keeps one copy, for as long as the engine is open. One that was left by ranks which were killed goes when the run's next ranks
-begin there.
+without them keeps one copy, for as long as the engine is open. One that was left by ranks which were killed goes when the
+run's next ranks begin there.
 """
 
 import os
@@ -46,14 +46,15 @@ class Folders:
     def here(self, folder: Path) -> Path:
         """Where this rank reads what is in rank 0's `folder`."""
         files = self._told(_files(folder), source=0)
-        if self._all_have(folder, files):
+        sees = self._sees(folder, files)
+        if self._all(sees):
             return folder
-        mine = folder if self._ranks.rank == 0 else self._private() / folder.name
+        mine = folder if sees else self._private() / folder.name
         for file in files:
             with ExitStack() as stack:
                 read = stack.enter_context((folder / file.path).open("rb")) if self._ranks.rank == 0 else None
                 written = None
-                if self._copies_for_node:
+                if self._copies_for_node and not sees:
                     (mine / file.path).parent.mkdir(parents=True, exist_ok=True)
                     written = stack.enter_context((mine / file.path).open("wb"))
                 for _ in range(0, file.num_bytes, _PIECE_BYTES):
@@ -70,19 +71,20 @@ class Folders:
         Raises:
             OSError: on rank 0, what others wrote cannot be stored there.
         """
-        if self._all_have(folder, []):
+        sees = self._sees(folder, [])
+        if self._all(sees):
             yield folder
             return
-        mine = folder if self._ranks.rank == 0 else self._private() / f"written-{self._ranks.rank}"
+        mine = folder if sees else self._private() / f"written-{self._ranks.rank}"
         (mine / "trainer").mkdir(parents=True, exist_ok=True)
         try:
             yield mine
         finally:
             failure = None
             for rank in range(1, self._ranks.size):
-                for file in self._told(_files(mine), source=rank):
+                for file in self._told([] if sees else _files(mine), source=rank):
                     failure = self._moved(mine / file.path, folder / file.path, file.num_bytes, source=rank) or failure
-            if self._ranks.rank:
+            if not sees:
                 shutil.rmtree(mine)
         if failure is not None:
             raise failure
@@ -107,8 +109,11 @@ class Folders:
                     failure = error
         return failure
 
-    def _all_have(self, folder: Path, files: list[_File]) -> bool:
-        return self._ranks.sum(float(not _sees(folder, files))) == 0
+    def _sees(self, folder: Path, files: list[_File]) -> bool:
+        return self._ranks.rank == 0 or _sees(folder, files)
+
+    def _all(self, here: bool) -> bool:
+        return self._ranks.sum(float(not here)) == 0
 
     def _told(self, files: list[_File], *, source: int) -> list[_File]:
         return _decoder.decode(self._ranks.broadcast(msgspec.msgpack.encode(files), source=source))

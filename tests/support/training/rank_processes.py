@@ -21,19 +21,19 @@ class Ended:
     output: str
 
 
-def run_ranks(program: str, *arguments: Path) -> str:
+def run_ranks(program: str, *arguments: Path, num_ranks: int = NUM_RANKS) -> str:
     """Runs a Python program on every rank; returns what rank 0 printed, once all have ended well."""
-    ended = ended_ranks(program, *arguments)
-    assert [each.code for each in ended] == [0] * NUM_RANKS, "".join(each.output[-2000:] for each in ended)
+    ended = ended_ranks(program, *arguments, num_ranks=num_ranks)
+    assert [each.code for each in ended] == [0] * num_ranks, "".join(each.output[-2000:] for each in ended)
     return ended[0].output
 
 
-def ended_ranks(program: str, *arguments: Path) -> Sequence[Ended]:
+def ended_ranks(program: str, *arguments: Path, num_ranks: int = NUM_RANKS) -> Sequence[Ended]:
     """Runs a Python program on every rank until all have ended, well or not, without a launcher's help."""
     with held_port() as port:
         common = {
             **os.environ,
-            "WORLD_SIZE": str(NUM_RANKS),
+            "WORLD_SIZE": str(num_ranks),
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
             "PYTHONPATH": str(Path.cwd()),
@@ -46,7 +46,7 @@ def ended_ranks(program: str, *arguments: Path) -> Sequence[Ended]:
                 stderr=subprocess.STDOUT,
                 text=True,
             )
-            for rank in range(NUM_RANKS)
+            for rank in range(num_ranks)
         ]
         try:
             outputs = [process.communicate(timeout=HANGS_S)[0] for process in ranks]
