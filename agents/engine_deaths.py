@@ -17,6 +17,7 @@ from bus.bulkhead import Bulkhead
 from bus.context import WorkerContext
 from bus.fault import MOST_TRIES
 from bus.fault import Fault as Met
+from bus.following import follow
 from bus.ports import Record
 from schemas.errors import BusError, EngineFailed, Hopeless, PolicyError
 from schemas.ids import PolicyVersion
@@ -52,9 +53,7 @@ class EngineDeaths:
 
     async def follow(self) -> None:
         """Learns what they die of from now on; never returns."""
-        async with self._bus.tail(self._stream, self._told) as records:
-            async for record in records:
-                self._learn(record)
+        await follow(self._bus, self._stream, self._told, self._learn)
 
     def _learn(self, record: Record) -> None:
         scope, _, item = record.subject.split(".")[-2].partition("/")

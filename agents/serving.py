@@ -16,6 +16,7 @@ from agents.duty import Duty
 from agents.following import Following
 from bus.background import background
 from bus.backpressure import append_when_room
+from bus.following import patient_tail
 from bus.ports import Bus, Expect
 from bus.retry import SERVER_AWAITED
 from bus.served import ServedVersions, served_records
@@ -129,7 +130,7 @@ class Serving:
                 self._turn()
 
     async def _hear(self, stream: str, subject: str) -> None:
-        async with self._bus.tail(stream, subject) as records:
+        async with patient_tail(self._bus, stream, subject) as records:
             async for record in records:
                 self._known.apply(record.message, anyio.current_time(), record.seq)
                 self._turn()

@@ -11,6 +11,7 @@ from agents.following import Following, State
 from agents.pinned_weights import pinned
 from agents.weight_sources import WeightSources
 from bus.background import background
+from bus.following import patient_tail
 from bus.lineage import Lineage, catch_up
 from bus.ports import Bus
 from bus.retry import SERVER_AWAITED
@@ -70,7 +71,7 @@ class AnnouncedWeights:
 
     async def _listen(self) -> None:
         everything, after_seq = self._subjects.everything("checkpoint"), self._lineage.seq
-        async with self._bus.tail(self._subjects.checkpoints, everything, after_seq=after_seq) as records:
+        async with patient_tail(self._bus, self._subjects.checkpoints, everything, after_seq=after_seq) as records:
             async for record in records:
                 if self._lineage.takes(record) and self._lineage.newest is not None:
                     self._hear(self._lineage.newest)

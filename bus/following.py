@@ -1,7 +1,7 @@
-"""Follows a stream for ever, through every outage of the server: the one loop of all who watch a run."""
+"""Follows a stream for ever, through every outage of the server: for roles, and for all who watch a run."""
 
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -15,6 +15,30 @@ from schemas.errors import BusError, BusUnavailable
 
 _log = structlog.get_logger()
 T = TypeVar("T")
+
+
+@asynccontextmanager
+async def patient_tail(
+    bus: Bus,
+    stream: str,
+    subject_filter: str,
+    *,
+    after_seq: int = 0,
+    outlasted: tuple[type[BusError], ...] = (BusUnavailable,),
+) -> AsyncIterator[AsyncIterator[Record]]:
+    """`Bus.tail` through every outage of the server. `outlasted`: what is waited out."""
+
+    async def patiently(operation: Callable[[], Awaitable[T]]) -> T:
+        return await _patiently(operation, stream, outlasted)
+
+    async def endless() -> AsyncGenerator[Record]:
+        while True:
+            yield await patiently(records.__anext__)
+
+    async with AsyncExitStack() as stack:
+        opened = partial(bus.tail, stream, subject_filter, after_seq=after_seq)
+        records = await patiently(lambda: stack.enter_async_context(opened()))
+        yield await stack.enter_async_context(aclosing(endless()))
 
 
 async def follow(
@@ -34,22 +58,21 @@ async def follow(
         outlasted: what is waited out.
     """
 
-    async def patiently(operation: Callable[[], Awaitable[T]]) -> T:
-        return await outlast(operation, outlasted, SERVER_AWAITED, failed=partial(_say, stream))
-
     async def take_stored() -> None:
         nonlocal after_seq
         async for record in backlog(bus, stream, subject_filter, after_seq=after_seq):
             after_seq = record.seq
             take(record)
 
-    await patiently(take_stored)
+    await _patiently(take_stored, stream, outlasted)
     read_up()
-    async with AsyncExitStack() as stack:
-        opened = partial(bus.tail, stream, subject_filter, after_seq=after_seq)
-        records = await patiently(lambda: stack.enter_async_context(opened()))
-        while True:
-            take(await patiently(records.__anext__))
+    async with patient_tail(bus, stream, subject_filter, after_seq=after_seq, outlasted=outlasted) as records:
+        async for record in records:
+            take(record)
+
+
+async def _patiently(operation: Callable[[], Awaitable[T]], stream: str, outlasted: tuple[type[BusError], ...]) -> T:
+    return await outlast(operation, outlasted, SERVER_AWAITED, failed=partial(_say, stream))
 
 
 def _say(stream: str, error: BusError) -> None:

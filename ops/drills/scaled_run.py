@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 
 from bus.background import background
+from bus.following import patient_tail
 from bus.ports import Bus
 from bus.subjects import Subjects
 from ops.audit.following import Passing
@@ -136,7 +137,7 @@ class ScaledRun:
         return not self.passing.unfinished and set(self.passing.judged) == set(self.passing.published)
 
     async def follow(self, stream: str, subject: str) -> None:
-        async with self.bus.tail(stream, subject) as records:
+        async with patient_tail(self.bus, stream, subject) as records:
             async for record in records:
                 if isinstance(record.message, Heartbeat):
                     self.feeders[record.message.worker] = record.message

@@ -1,4 +1,4 @@
-"""A server that hangs for longer than any read of it waits: who watches a run waits, and goes on when it answers again."""
+"""A server that hangs for longer than any read of it waits: who follows a run waits, and goes on when it answers again."""
 
 import os
 import signal
@@ -23,10 +23,13 @@ from ops.web.stream_store import StreamStore
 from schemas.bus_config import BusConfig
 from schemas.config import Config
 from schemas.ids import PolicyVersion
-from schemas.messages import Split, Task
+from schemas.messages import Split, Task, Trajectory
 from tests.builders import RUN, judgement, task, trajectory
 from tests.contract.backends import QUEUES, RUBRIC, SUBJECTS
 from tests.support.polling import until
+from trainer.episodes.episode_steps import EpisodeSteps
+from trainer.episodes.intake import ReadingPlace, open_intake, sized
+from trainer.scores import is_success
 from trainer.tracking.evaluations import Evaluations
 from trainer.tracking.log import Tracking
 
@@ -71,6 +74,22 @@ async def evaluations(bus: Bus) -> AsyncIterator[Known]:
 
 
 @asynccontextmanager
+async def intake(bus: Bus) -> AsyncIterator[Known]:
+    collected: list[int] = []
+
+    async def fetch(_: Trajectory) -> EpisodeSteps:
+        return EpisodeSteps()
+
+    async with open_intake(bus, SUBJECTS, fetch, is_success, rubric=RUBRIC, place=ReadingPlace(0), ahead=1) as opened:
+
+        async def collect() -> None:
+            await opened.batch(sized(2), collected.append)
+
+        async with background(collect):
+            yield lambda: len(collected)
+
+
+@asynccontextmanager
 async def viewer(bus: Bus) -> AsyncIterator[Known]:
     index = EpisodeIndex(RUBRIC)
 
@@ -90,26 +109,27 @@ def hanging(server: int) -> Iterator[None]:
         os.kill(server, signal.SIGCONT)
 
 
-def played(index: int) -> Task:
-    return task(f"t{index}", split=Split.EVAL, index=index)
+def played(index: int, split: Split = Split.EVAL) -> Task:
+    return task(f"t{index}", split=split, index=index)
 
 
 async def judge(bus: Bus, index: int) -> None:
-    of = played(index)
-    ended = trajectory(of)
-    await bus.append(SUBJECTS.trajectories, SUBJECTS.trajectory(of.split, of.episode), ended)
-    await bus.append(SUBJECTS.judged, SUBJECTS.judgement(of.split, RUBRIC, of.episode), judgement(ended, 1.0, rubric=RUBRIC))
+    for of in (played(index, split) for split in Split):
+        ended = trajectory(of)
+        await bus.append(SUBJECTS.trajectories, SUBJECTS.trajectory(of.split, of.episode), ended)
+        ruled = judgement(ended, 1.0, rubric=RUBRIC)
+        await bus.append(SUBJECTS.judged, SUBJECTS.judgement(of.split, RUBRIC, of.episode), ruled)
 
 
-@pytest.mark.parametrize("watcher", [display, monitor, evaluations, viewer])
-async def test_whoever_watches_outlasts_it(
-    watcher: Callable[[Bus], AbstractAsyncContextManager[Known]], tmp_path: Path
+@pytest.mark.parametrize("follower", [display, monitor, evaluations, viewer, intake])
+async def test_whoever_follows_outlasts_it(
+    follower: Callable[[Bus], AbstractAsyncContextManager[Known]], tmp_path: Path
 ) -> None:
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     async with (
         nats_server(tmp_path) as address,
         connect(address, SUBJECTS, BusConfig(run=RUN), name="other") as other,
-        connect(address, SUBJECTS, CONFIG, name="watcher") as bus,
+        connect(address, SUBJECTS, CONFIG, name="follower") as bus,
     ):
         await create_topology(other, streams(SUBJECTS, CONFIG), QUEUES)
         (server,) = [
@@ -117,7 +137,7 @@ async def test_whoever_watches_outlasts_it(
             for child in psutil.Process().children(recursive=True)
             if child.pid not in before and "nats-server" in child.name()
         ]
-        async with watcher(bus) as known:
+        async with follower(bus) as known:
 
             async def knows(number: int) -> None:
                 async def holds() -> bool:

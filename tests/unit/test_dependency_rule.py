@@ -138,6 +138,14 @@ def test_a_domain_package_knows_the_ports_of_the_bus_and_no_other_package(packag
     assert {(path, module) for path, module in _ours(package) if not allowed(module)} == set()
 
 
+def test_no_role_follows_a_stream_without_the_patience_that_outlasts_a_server() -> None:
+    """They tail through `bus.following` alone."""
+    calls = (
+        (path, node) for package in _DOMAIN for path in _sources(package) for node in ast.walk(ast.parse(path.read_text()))
+    )
+    assert {path.name for path, node in calls if isinstance(node, ast.Attribute) and node.attr == "tail"} == set()
+
+
 def test_the_domain_and_the_bus_never_import_ops_or_tests() -> None:
     named = {found for package in ("schemas", "bus", *_DOMAIN, "ops") for found in _ours(package)}
     outside = {(path, module) for path, module in named if module.startswith("tests")}

@@ -17,6 +17,7 @@ import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from bus.background import background
+from bus.following import patient_tail
 from bus.ports import Bus, Record
 from bus.stored import standing_at
 from bus.subjects import Subjects
@@ -127,7 +128,7 @@ async def open_intake(
 
     async def read() -> None:
         judged = subjects.judgements_by(rubric, Split.TRAIN)
-        async with send, bus.tail(subjects.judged, judged, after_seq=begin) as records:
+        async with send, patient_tail(bus, subjects.judged, judged, after_seq=begin) as records:
             async for item in _judged(records, recent, place.limit):
                 if wants(item.judgement):
                     await to_fetch.send(item)

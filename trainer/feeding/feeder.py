@@ -16,6 +16,7 @@ import structlog
 from bus.background import background
 from bus.bulkhead import Bulkhead
 from bus.context import WorkerContext
+from bus.following import patient_tail
 from bus.lineage import Lineage, catch_up
 from bus.ports import Lease
 from bus.server_time import ServerClock, server_now
@@ -140,7 +141,7 @@ class Feeder:
         self._scope.cancel()
 
     async def _follow(self, stream: str, subject: str) -> None:
-        async with self._bus.tail(stream, subject, after_seq=self._state.sequences.get(stream, 0)) as records:
+        async with patient_tail(self._bus, stream, subject, after_seq=self._state.sequences.get(stream, 0)) as records:
             async for record in records:
                 await self._recollection.take(record)
                 self._changed.set()
