@@ -82,9 +82,15 @@ def test_a_configuration_is_shown_without_secrets() -> None:
         "a": {"keys": "/etc/keys", "max_new_tokens": 3, "wandb_key_env_var": "WANDB_API_KEY", "password": "p"},
         "url": "nats://user:word@host:4222",
         "hosts": ["http://t@h/x"],
+        "cdp_url": "wss://u:p?w@h/p?token=s#t",
+        "cdp_urls": ["wss://h?apiKey=s", "wss://h#s"],
+        "asks": "why? see https://h/q?k=s for #1",
     }
     assert loggable(tree) == {
         "a": {"max_new_tokens": 3, "wandb_key_env_var": "WANDB_API_KEY"},
         "url": "nats://host:4222",
         "hosts": ["http://h/x"],
+        "cdp_url": "wss://h/p",
+        "cdp_urls": ["wss://h", "wss://h"],
+        "asks": "why? see https://h/q for #1",
     }

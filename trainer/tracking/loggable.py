@@ -6,10 +6,11 @@ from collections.abc import Mapping
 _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 _NAMES_A_VARIABLE = re.compile(r"_env_var$")
 _USER = re.compile(r"(?<=://)[^/@\s]+@")
+_QUERY = re.compile(r"(://[^\s?#]*)[?#]\S*")
 
 
 def loggable(tree: Mapping[str, object]) -> dict[str, object]:
-    """The tree without texts under keys that sound secret, and without users and passwords in addresses.
+    """The tree without texts under keys that sound secret, and without users, passwords and queries in addresses.
 
     Names of environment variables are no secrets; numbers, such as `max_new_tokens`, neither.
     """
@@ -23,7 +24,7 @@ def _hidden(name: str, value: object) -> bool:
 def _shown(value: object) -> object:
     match value:
         case str():
-            return _USER.sub("", value)
+            return _QUERY.sub(r"\1", _USER.sub("", value))
         case Mapping():
             return loggable(value)
         case list() | tuple():
