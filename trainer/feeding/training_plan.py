@@ -1,6 +1,7 @@
 """Plans what training plays and how much of it now: sampler, schedule, admission and refill of one configuration. Pure."""
 
 import hashlib
+import math
 from collections.abc import Container, Mapping, Sequence
 
 from schemas.env_config import EnvConfig
@@ -18,7 +19,8 @@ from trainer.feeding.task_files import TaskSpec
 from trainer.feeding.training_schedule import TrainingSchedule
 
 _MOST_KNOWN = 20_000
-"""Episodes that wait for a judgement, or to be trained on, before admission waits for judges: what judges hold at once."""
+"""Episodes that wait for a judgement, or to be trained on, before admission waits for judges: what judges hold at once, or
+what an iteration may consume where that is more."""
 
 
 class TrainingPlan:
@@ -49,6 +51,8 @@ class TrainingPlan:
             max_refill=objective.max_refill,
         )
         self._trains = feeder.mode != "rollout" and not feeder.demonstrate
+        consumed = math.ceil((objective.max_refill if self._refills else 1.0) * env.train_tasks_rollout_size)
+        self._most_known = max(_MOST_KNOWN, consumed + self._num_members) if self._trains else _MOST_KNOWN
         self._order = _order(feeder, env, self._num_members, tasks)
         self._sampler = sampler_of(env, tasks, num_members=self._num_members, seed=feeder.seed) if tasks else None
         self._state = self.begin()
@@ -92,7 +96,7 @@ class TrainingPlan:
         allowed = self._admission.allowed(
             version=version, admitted=state.num_admitted, running=state.running, refilled=state.refilled(version)
         )
-        return max(0, min(allowed, _MOST_KNOWN - len(state.episodes)))
+        return max(0, min(allowed, self._most_known - len(state.episodes)))
 
     def take(self, count: int, *, blocked: Container[str]) -> list[Slot]:
         """See `TrainingSchedule.take`."""
