@@ -52,6 +52,8 @@ class EvaluationRound(Struct, frozen=True):
 class OpenGroup(Struct, frozen=True, array_like=True):
     group: GroupId
     rewards: tuple[Real | None, ...]
+    is_lost: bool = False
+    """A member will never be judged, so it will never be complete for the trainer."""
 
 
 class RefillMemory(Struct, frozen=True):
@@ -59,7 +61,7 @@ class RefillMemory(Struct, frozen=True):
 
     open: tuple[OpenGroup, ...] = ()
     num_before: Count = 0
-    """Complete groups up to `before_seq`."""
+    """Complete groups up to `before_seq`, and all that were lost."""
     before_seq: Count = 0
     complete: tuple[Count, ...] = ()
     """Sequences on JUDGED with which later ones became complete."""

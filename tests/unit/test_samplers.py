@@ -299,10 +299,13 @@ def test_refill_forgets_what_no_version_asks_about_and_counts_on() -> None:
     assert less.after(3).used_up == 0, "of a version that is forgotten it is known too little"
 
 
-def test_a_group_whose_member_will_never_be_judged_is_in_vain() -> None:
+@pytest.mark.parametrize("given_up", [(2,), (0,), (0, 1, 2)])
+def test_a_group_whose_member_will_never_be_judged_is_used_up_and_not_in_vain(given_up: tuple[int, ...]) -> None:
     refill = Refill(num_members=3)
-    for seq, reward in enumerate([0.0, 1.0], start=1):
-        refill.add(seq, judged("t0", reward, group="g"))
-    refill.give_up(2, GroupId("g"))
-    assert refill.after(0) == Refilled(used_up=0, in_vain=3)
-    assert refill.after(2) == Refilled(used_up=3, in_vain=0)
+    for member in range(3):
+        if member in given_up:
+            refill.give_up(GroupId("g"))
+        else:
+            refill.add(member + 1, judged("t0", float(member), group="g"))
+        refill = Refill.of(refill.memory(), 3)
+    assert refill.after(0) == refill.after(3) == Refilled(used_up=3, in_vain=0)

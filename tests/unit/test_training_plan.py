@@ -55,3 +55,17 @@ def test_what_one_iteration_may_consume_is_admitted_whatever_judges_hold(monkeyp
     while tasks := iteration.admitted():
         iteration.judge(tasks)
     assert iteration.num_judged == 16
+
+
+@pytest.mark.parametrize("place", [0, 7])
+@pytest.mark.parametrize("max_refill", [1.0, 2.0])
+def test_another_group_takes_the_place_of_one_that_was_given_up(max_refill: float, place: int) -> None:
+    iteration = Iteration(batch=8, group_size=8, max_refill=max_refill)
+    tasks = iteration.admitted()
+    iteration.judge(tasks[:place])
+    iteration.state.give_up([tasks[place].episode])
+    iteration.judge(tasks[place + 1 :], 0.5)
+    further = iteration.admitted()
+    assert len(further) == 8
+    iteration.judge(further)
+    assert len(iteration.admitted()) == 8 * (max_refill - 1), "in place of one whose rewards are equal"

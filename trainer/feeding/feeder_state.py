@@ -119,7 +119,7 @@ class FeederState:
             if self.refill is None:
                 self.num_admitted -= 1
             else:
-                self.refill.give_up(self.attempts.last_seq, group_in(episode))
+                self.refill.give_up(group_in(episode))
 
     @property
     def under_way(self) -> list[EpisodeId]:

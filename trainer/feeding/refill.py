@@ -18,17 +18,19 @@ class Refilled:
     """As seen from one version."""
 
     used_up: int
-    """Episodes of the groups that were complete when the trainer made the version: none of them is used again."""
+    """Episodes of the groups that were complete when the trainer made the version, and of those that are lost: none of them is
+    used again."""
     in_vain: int
     """Episodes of groups that have become complete since, without variance."""
 
 
 @dataclass
 class Refill:
-    """All groups so far; `num_members` episodes each. Those that old versions used up are remembered by their number alone."""
+    """All groups so far; `num_members` episodes each. Those that old versions used up are remembered by their number alone,
+    and so are lost ones, of which a member will never be judged."""
 
     num_members: int
-    _open: dict[GroupId, list[float | None]] = field(default_factory=dict)
+    _open: dict[GroupId, OpenGroup] = field(default_factory=dict)
     _num_before: int = 0
     _before_seq: int = 0
     _complete: list[int] = field(default_factory=list)
@@ -39,22 +41,27 @@ class Refill:
     def add(self, seq: int, judgement: Judgement) -> None:
         """Takes a training judgement in, each once and in the order of the stream."""
         scored = score(judgement)
-        self._add(seq, judgement.group, None if scored is None else scored.reward, useful=True)
-
-    def give_up(self, seq: int, group: GroupId) -> None:
-        """A member will never be judged: its group is complete without it, and in vain. `seq`: of the newest judgement."""
-        self._add(seq, group, None, useful=False)
-
-    def _add(self, seq: int, group: GroupId, reward: float | None, *, useful: bool) -> None:
-        rewards = self._open.setdefault(group, [])
-        if not useful:
-            rewards[:] = [None] * len(rewards)
-        rewards.append(reward)
-        if len(rewards) == self.num_members:
-            del self._open[group]
+        complete = self._with(judgement.group, None if scored is None else scored.reward)
+        if complete is not None:
             self._complete.append(seq)
-            if lacks_variance(rewards):
+            if lacks_variance(complete.rewards):
                 self._in_vain.append(seq)
+
+    def give_up(self, group: GroupId) -> None:
+        """A member will never be judged: its group is lost."""
+        self._with(group, None, is_lost=True)
+
+    def _with(self, group: GroupId, reward: float | None, *, is_lost: bool = False) -> OpenGroup | None:
+        """The group, where it is complete with this and not lost."""
+        before = self._open.pop(group, OpenGroup(group, ()))
+        found = OpenGroup(group, (*before.rewards, reward), is_lost or before.is_lost)
+        if len(found.rewards) < self.num_members:
+            self._open[group] = found
+        elif found.is_lost:
+            self._num_before += 1
+        else:
+            return found
+        return None
 
     def after(self, seq: int) -> Refilled:
         """As seen from the version that the judgements up to `seq` were consumed for; of a forgotten one, too little."""
@@ -72,7 +79,7 @@ class Refill:
 
     def memory(self) -> RefillMemory:
         return RefillMemory(
-            open=tuple(OpenGroup(group, tuple(rewards)) for group, rewards in self._open.items()),
+            open=tuple(self._open.values()),
             num_before=self._num_before,
             before_seq=self._before_seq,
             complete=tuple(self._complete),
@@ -83,7 +90,7 @@ class Refill:
     def of(cls, memory: RefillMemory, num_members: int) -> "Refill":
         return cls(
             num_members,
-            {group.group: list(group.rewards) for group in memory.open},
+            {group.group: group for group in memory.open},
             memory.num_before,
             memory.before_seq,
             list(memory.complete),
