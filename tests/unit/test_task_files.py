@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from bus.codec import decode, encode
 from schemas.env_config import EnvConfig
 from schemas.errors import TaskFileError
 from schemas.feeder_config import FeederConfig
 from schemas.ids import PolicyVersion, RunName
 from schemas.messages import Check, CheckKind, CheckMatch, Fact, Split
+from tests.builders import task
 from trainer.feeding.curriculum import Slot, task_of
 from trainer.feeding.task_files import read_tasks
 from trainer.feeding.task_values import decoded, normal_facts, normal_website, worded
@@ -90,6 +93,14 @@ def test_websites_get_a_scheme_unless_they_are_of_a_suite(website: str, expected
 )
 def test_every_form_of_a_reference_becomes_facts(reference: object, expected: list[Fact]) -> None:
     assert list(normal_facts(reference)) == expected
+
+
+@pytest.mark.parametrize("difficulty", [True, False, "2", 2.5, None, 2**60])
+def test_what_is_no_difficulty_is_1(difficulty: object) -> None:
+    (fact,) = normal_facts([{"description": "a", "difficulty": difficulty}])
+    assert decode(encode(structs.replace(task(), facts=(fact,)))) == structs.replace(
+        task(), facts=(Fact(description="a", difficulty=1),)
+    )
 
 
 @pytest.mark.parametrize("field", sorted(LINE))

@@ -160,7 +160,7 @@ def _facts(item: object, *, group: str) -> Iterator[Fact]:
 
 
 def _fact_difficulty(value: object) -> int:
-    return value if isinstance(value, int) and abs(value) <= LARGEST else 1
+    return value if type(value) is int and abs(value) <= LARGEST else 1
 
 
 def _as_text(value: object) -> str:
