@@ -14,8 +14,8 @@ import random
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,10 +49,13 @@ class NoTurn(Exception):
 class _Slot:
     subject: str
     turn: SiteTurn
+    """Is written next: the same until it is known to be stored, which it may be though nobody said so."""
     seq: int = 0
     """Of its record; 0: there is none."""
     written_at: float = 0.0
-    """Monotonic seconds, before the record was written."""
+    """Monotonic seconds, before the record was first sent."""
+    sent_at: float | None = None
+    """The same of `turn`, once it was."""
 
 
 @dataclass(slots=True)
@@ -75,9 +78,10 @@ class Turns:
         patience_s: float,
         rng: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         """`patience_s`: how long an action waits for its turn."""
-        self._clock = clock
+        self._clock, self._sleep = clock, sleep
         self._bus, self._subjects, self._status = context.bus, context.subjects, context.status
         self._patience_s = patience_s
         self._rng = rng or random.Random()  # noqa: S311 - who comes first is no secret
@@ -93,19 +97,24 @@ class Turns:
             BusError: the bus could not be asked.
         """
         until = self._clock() + self._patience_s
-        # In this order: a slot of a minute that waits for the other one would be used later than it is reckoned from.
-        flight = await self._slot("flight", site, egress, limit.in_flight, until)
-        try:
-            return Turn(flight, await self._slot("minute", site, egress, limit.per_minute, until))
-        except BaseException:
-            await self._give_back(flight)
-            raise
+        while True:
+            # In this order: a slot of a minute that waits for the other one would be used later than it is reckoned from.
+            flight = await self._slot("flight", site, egress, limit.in_flight, until)
+            try:
+                async with self._renewed(flight):
+                    minute = await self._slot("minute", site, egress, limit.per_minute, until)
+            except BaseException:
+                await self._give_back(flight)
+                raise
+            if flight is None or self._is_own(flight):
+                return Turn(flight, minute)
+            await self._give_back(minute)
 
     @asynccontextmanager
     async def under_way(self, turn: Turn) -> AsyncIterator[Turn]:
         """Its body carries the action out."""
         try:
-            async with background(*([partial(self._renew, turn.flight)] if turn.flight is not None else [])):
+            async with self._renewed(turn.flight):
                 yield turn
         finally:
             await self._give_back(turn.flight)
@@ -131,7 +140,7 @@ class Turns:
                 left_s = until - self._clock()
                 if left_s <= 0:
                     raise NoTurn(f"it was not its turn at {site} within {self._patience_s:g} s (browser_config.site_limits)")
-                await anyio.sleep(min(left_s, _AGAIN.drawn_s(num_tried, self._rng)))
+                await self._sleep(min(left_s, _AGAIN.drawn_s(num_tried, self._rng)))
 
     async def _free_slot(self, kind: str, site: str, egress: str, most: int) -> _Slot | None:
         """None: all are taken, or others were faster."""
@@ -149,16 +158,20 @@ class Turns:
 
     async def _write(self, slot: _Slot) -> None:
         """Raises `ChainConflict` when somebody else has it by now."""
-        began = self._clock()
+        sent_at = slot.sent_at = self._clock() if slot.sent_at is None else slot.sent_at
         expect = Expect(slot.subject, slot.seq)
         slot.seq = await self._bus.append(self._subjects.turns, slot.subject, slot.turn, expect=expect)
-        slot.written_at = began
+        slot.written_at, slot.sent_at = sent_at, None
+        slot.turn = msgspec.structs.replace(slot.turn, draw=secrets.token_hex(8))
+
+    def _renewed(self, slot: _Slot | None) -> AbstractAsyncContextManager[None]:
+        """While its body runs."""
+        return background(*([partial(self._renew, slot)] if slot is not None else []))
 
     async def _renew(self, slot: _Slot) -> None:
         while True:
-            await anyio.sleep(_RENEWED_S)
+            await self._sleep(max(0.0, slot.written_at + _RENEWED_S - self._clock()))
             try:
-                slot.turn = msgspec.structs.replace(slot.turn, draw=secrets.token_hex(8))
                 await self._write(slot)
             except ChainConflict:
                 _log.warning("turn_lost", site=slot.turn.site)
@@ -166,11 +179,15 @@ class Turns:
                 return
             except BusError as error:
                 _log.info("turn_not_renewed", site=slot.turn.site, reason=str(error))
+                await self._sleep(_RENEWED_S)
+
+    def _is_own(self, slot: _Slot) -> bool:
+        """For sure: else there is no record, or somebody else may have it by now."""
+        return slot.seq > 0 and self._clock() - slot.written_at < _OWN_S
 
     async def _give_back(self, slot: _Slot | None) -> None:
         """What cannot be given back ages out. Its own record alone goes, however often that is asked for."""
-        if slot is None or not slot.seq or self._clock() - slot.written_at >= _OWN_S:
-            # There is none, or somebody else may have it by now.
+        if slot is None or not self._is_own(slot):
             return
         with anyio.move_on_after(_GIVING_BACK_S, shield=True), suppress(BusError):
             await self._bus.purge(self._subjects.turns, slot.subject, up_to=slot.seq)
