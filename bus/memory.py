@@ -173,9 +173,10 @@ class MemoryBus:
         after_seq: int = 0,
         since_s: float | None = None,
         only_new: bool = False,
+        end_seq: int | None = None,
     ) -> AsyncIterator[AsyncIterator[Record]]:
         owner = self._stream(stream)
-        yield MemoryTail(owner, subject_filter, owner.last_seq if only_new else after_seq, since_s or 0.0)
+        yield MemoryTail(owner, subject_filter, owner.last_seq if only_new else after_seq, since_s or 0.0, end_seq)
 
     async def last_seq(self, stream: str) -> int:
         return self._stream(stream).last_seq

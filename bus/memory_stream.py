@@ -217,11 +217,12 @@ class MemoryInbox:
 
 
 class MemoryTail:
-    def __init__(self, stream: Stream, subject_filter: str, after_seq: int, since_s: float) -> None:
+    def __init__(self, stream: Stream, subject_filter: str, after_seq: int, since_s: float, end_seq: int | None) -> None:
         self._stream = stream
         self._filter = subject_filter
         self._after_seq = after_seq
         self._since_s = since_s
+        self._end_seq = end_seq
 
     def __aiter__(self) -> AsyncIterator[Record]:
         return self
@@ -231,6 +232,8 @@ class MemoryTail:
         while True:
             self._stream.expire()
             found = next((held for held in self._stream.records.values() if self._is_next(held)), None)
+            if self._end_seq is not None and (found is None or found.seq > self._end_seq):
+                raise StopAsyncIteration
             if found is None:
                 await self._stream.wait_changed()
                 continue

@@ -278,10 +278,15 @@ class Bus(Protocol):
         after_seq: int = 0,
         since_s: float | None = None,
         only_new: bool = False,
+        end_seq: int | None = None,
     ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
         """Reads records in order, for ever: from behind `after_seq`, stored at `since_s` (unix seconds) or later, or only new
         ones. Corrupt records are skipped and logged. For one task at a time. Whoever asks again behind `BusUnavailable` goes
         on where it was.
+
+        Args:
+            end_seq: of a record that is there, the last one to be read. Where it is removed first, what is left before it is
+                all that comes.
         """
         ...
 

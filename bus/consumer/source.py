@@ -27,6 +27,7 @@ class Source:
             after_seq=start.after_seq,
             since_s=start.since_s,
             only_new=start.only_new,
+            end_seq=self.end_seq,
         )
 
     async def until_now(self, bus: Bus) -> "Source":

@@ -162,7 +162,7 @@ class Stream(Generic[M]):
             async with send, AsyncExitStack() as stack:
                 bus = self._evidence.bus
                 sources = [source for source in await self._begun() if source.end_seq != 0]
-                tails = [(source, await stack.enter_async_context(source.tail(bus))) for source in sources]
+                tails = [await stack.enter_async_context(source.tail(bus)) for source in sources]
                 task_status.started()
                 try:
                     await self._read(tails, send)
@@ -178,20 +178,16 @@ class Stream(Generic[M]):
             sources = [replace(source, start=tail_start(self._start)) for source in self._sources]
         return sources if self._follow else [await source.until_now(self._evidence.bus) for source in sources]
 
-    async def _read(self, tails: Sequence[tuple[Source, AsyncIterator[Record]]], send: MemoryObjectSendStream[Record]) -> None:
+    async def _read(self, tails: Sequence[AsyncIterator[Record]], send: MemoryObjectSendStream[Record]) -> None:
         async with anyio.create_task_group() as group:
             if self._place is not None:
                 group.start_soon(self._place.keep)
             async with anyio.create_task_group() as pumps:
-                for source, tail in tails:
-                    pumps.start_soon(_pump, source, tail, send)
+                for tail in tails:
+                    pumps.start_soon(_pump, tail, send)
             group.cancel_scope.cancel()
 
 
-async def _pump(source: Source, tail: AsyncIterator[Record], send: MemoryObjectSendStream[Record]) -> None:
+async def _pump(tail: AsyncIterator[Record], send: MemoryObjectSendStream[Record]) -> None:
     async for record in tail:
-        if source.end_seq is not None and record.seq > source.end_seq:
-            return
         await send.send(record)
-        if record.seq == source.end_seq:
-            return

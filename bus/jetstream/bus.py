@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -24,7 +25,7 @@ from bus.jetstream.read import Reader, unix_seconds
 from bus.jetstream.retrying import RetryLimits, known, retried
 from bus.jetstream.stream_state import standing_of
 from bus.jetstream.streams import Streams
-from bus.jetstream.tail import tail
+from bus.jetstream.tail import End, tail
 from bus.jetstream.work import hand_back, work
 from bus.ports import (
     Expect,
@@ -39,6 +40,7 @@ from bus.ports import (
     WorkQueue,
 )
 from bus.skipping import readable
+from bus.stored import standing_at
 from bus.subjects import Subjects
 from bus.topology import StreamSpec, streams
 from schemas.bus_config import BusConfig
@@ -115,15 +117,17 @@ class JetStreamBus:
         after_seq: int = 0,
         since_s: float | None = None,
         only_new: bool = False,
+        end_seq: int | None = None,
     ) -> AbstractAsyncContextManager[AsyncIterator[Record]]:
+        end = None if end_seq is None else End(end_seq, partial(standing_at, self, stream, end_seq))
         return tail(
-            self._link,
             self._reader,
             stream,
             subject_filter,
             after_seq=after_seq,
             since_s=since_s,
             only_new=only_new,
+            end=end,
             screenshots=stream in self._screenshot_streams,
         )
 

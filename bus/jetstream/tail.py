@@ -6,8 +6,9 @@ it cannot hold) costs a second. Streams of screenshots are asked now and then in
 """
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import anyio
 import structlog
@@ -27,15 +28,27 @@ _LOOKS = 10
 _LOOK_AGAIN_S = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last record that a reader wants."""
+
+    seq: int
+    standing: Callable[[], Awaitable[StoredBytes | None]]
+    """The record; None: it was removed."""
+
+
 class Tail:
     """Delivers the stored records of one stream behind a sequence, then new ones as they come. Use `tail`."""
 
-    def __init__(self, link: Link, reader: Reader, stream: str, subject_filter: str, *, poll_s: float) -> None:
+    def __init__(
+        self, link: Link, reader: Reader, stream: str, subject_filter: str, *, poll_s: float, end: End | None = None
+    ) -> None:
         self._link = link
         self._reader = reader
         self._stream = stream
         self._filter = subject_filter
         self._poll_s = poll_s
+        self._end = end
         self._after_seq = 0
         self._since_s: float | None = None
         self._read_s: float | None = None
@@ -68,9 +81,15 @@ class Tail:
         while True:
             while self._page:
                 stored = self._page.popleft()
+                if self._end is not None and stored.seq > self._end.seq:
+                    raise StopAsyncIteration
                 if (record := readable(stored)) is not None:
                     return record
+            if self._end is not None and self._after_seq >= self._end.seq:
+                raise StopAsyncIteration
             if not await self._turn_page():
+                if self._end is not None and await self._end.standing() is None:
+                    raise StopAsyncIteration
                 await self._wait()
 
     async def _turn_page(self) -> bool:
@@ -127,7 +146,6 @@ class Tail:
 
 @asynccontextmanager
 async def tail(
-    link: Link,
     reader: Reader,
     stream: str,
     subject_filter: str,
@@ -135,11 +153,13 @@ async def tail(
     after_seq: int,
     since_s: float | None,
     only_new: bool,
+    end: End | None,
     screenshots: bool,
 ) -> AsyncIterator[AsyncIterator[Record]]:
     """See `bus.ports.Bus.tail`."""
+    link = reader.link
     heard = not screenshots and _names_its_records(subject_filter)
-    follower = Tail(link, reader, stream, subject_filter, poll_s=_POLL_S if heard else _POLL_SCREENSHOTS_S)
+    follower = Tail(link, reader, stream, subject_filter, poll_s=_POLL_S if heard else _POLL_SCREENSHOTS_S, end=end)
     await follower.open(after_seq=after_seq, since_s=since_s, only_new=only_new)
     link.on_lost.add(follower.lost)
     feed = await link.subscribe(subject_filter, lambda _: follower.wake()) if heard else None

@@ -63,7 +63,7 @@ class Follower:
         return len(self._buffer.rows)
 
     async def run(self, end: int | None) -> None:
-        """From behind the last part until the record with sequence `end` is in a part, or for ever."""
+        """From behind the last part until the record with sequence `end` is in a part, or a gap, or for ever."""
         self._forget_what_is_in_no_part()
         if end is not None and self.position >= end:
             return
@@ -81,6 +81,8 @@ class Follower:
                     await self._take(record)
                 if record is None or self._buffer.is_full:
                     await self._write()
+            if end is not None:
+                self._miss_up_to(end)
             await self._write()
 
     async def agree(self) -> None:
@@ -136,11 +138,9 @@ class Follower:
         self._gaps.clear()
 
     async def _read(self, send: MemoryObjectSendStream[Record], end: int | None) -> None:
-        async with send, self.bus.tail(self.stream, self.subject_filter, after_seq=self.position) as records:
+        async with send, self.bus.tail(self.stream, self.subject_filter, after_seq=self.position, end_seq=end) as records:
             async for record in records:
                 await send.send(record)
-                if end is not None and record.seq >= end:
-                    return
 
     async def _take(self, record: Record) -> None:
         if record.seq <= self.position:
@@ -148,8 +148,7 @@ class Follower:
                 f"{self.stream} began again while it was archived: record {record.seq} came behind {self.position}; "
                 "choose another archive_config.folder"
             )
-        if record.seq != self.position + 1:
-            self._miss(self.position + 1, record.seq - 1, "aged out, or could not be read, before the archiver came to it")
+        self._miss_up_to(record.seq - 1)
         self._warn_when_late(record)
         try:
             kept = await self.keeper.keep(record)
@@ -174,6 +173,11 @@ class Follower:
         fault = await self.bulkhead.left_out(surprise, f"{self.stream}/{seq}")
         self._miss(seq, seq, f"{name}: {fault}")
         return True
+
+    def _miss_up_to(self, seq: int) -> None:
+        """Behind the position, if there is anything."""
+        if seq > self.position:
+            self._miss(self.position + 1, seq, "aged out, or could not be read, before the archiver came to it")
 
     def _miss(self, first_seq: int, last_seq: int, reason: str, episode: str = "") -> None:
         gap = Gap(self.stream, first_seq, last_seq, reason, episode)

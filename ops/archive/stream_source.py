@@ -115,8 +115,8 @@ def stored_judgement(record: Record) -> StoredJudgement:
 async def records_to_the_end(bus: Bus, stream: str, subject_filter: str, after_seq: int = 0) -> AsyncIterator[Record]:
     """Readable records in order, up to the newest one that there is now."""
     end = await present_end(bus, stream, subject_filter)
-    while after_seq < end:
-        for record in await _page(bus, stream, subject_filter, after_seq, end):
+    while after_seq < end and (page := await _page(bus, stream, subject_filter, after_seq, end)):
+        for record in page:
             after_seq = record.seq
             yield record
 
@@ -129,9 +129,9 @@ async def present_end(bus: Bus, stream: str, subject_filter: str) -> int:
 
 async def _page(bus: Bus, stream: str, subject_filter: str, after_seq: int, end: int) -> list[Record]:
     page: list[Record] = []
-    async with bus.tail(stream, subject_filter, after_seq=after_seq) as records:
+    async with bus.tail(stream, subject_filter, after_seq=after_seq, end_seq=end) as records:
         async for record in records:
             page.append(record)
-            if record.seq >= end or len(page) == _PAGE:
+            if len(page) == _PAGE:
                 break
     return page

@@ -484,11 +484,32 @@ class TestTail:
         async with backend.bus.tail(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1))) as records:
             assert [(await soon(records)).seq for _ in range(2)] == [1, 3]
 
+    async def test_it_ends_with_a_record(self, backend: Backend) -> None:
+        await announce(backend, 1, 2, 1)
+        assert await ending(backend, 2) == [1, 2]
+        assert await ending(backend, 2, version=1) == [1]
+        assert await ending(backend, 2, after_seq=2) == []
+
+    async def test_it_does_not_wait_for_an_end_that_is_gone(self, backend: Backend) -> None:
+        await announce(backend, 1, 2, 1)
+        await backend.bus.purge(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)))
+        assert await ending(backend, 3) == [2]
+        await backend.bus.purge(SUBJECTS.checkpoints, ">")
+        assert await ending(backend, 3) == []
+
     async def test_corrupt_records_are_skipped(self, backend: Backend) -> None:
         await backend.bus.append_bytes(SUBJECTS.checkpoints, SUBJECTS.checkpoint(PolicyVersion(1)), b"\xc1")
         await announce(backend, 2)
         async with backend.bus.tail(SUBJECTS.checkpoints, SUBJECTS.everything("checkpoint")) as records:
             assert (await soon(records)).message == checkpoint(2)
+
+
+async def ending(backend: Backend, end_seq: int, *, version: int | None = None, after_seq: int = 0) -> list[int]:
+    """Sequences that a reader to an end is given."""
+    every = SUBJECTS.everything("checkpoint") if version is None else SUBJECTS.checkpoint(PolicyVersion(version))
+    async with backend.other.tail(SUBJECTS.checkpoints, every, after_seq=after_seq, end_seq=end_seq) as records:
+        with anyio.fail_after(HANGS_S):
+            return [record.seq async for record in records]
 
 
 class TestListen:

@@ -11,7 +11,8 @@ import pytest
 from bus import BEGINNING, NEW, After, Item, Run, Stream
 from bus.background import companion_group
 from bus.consumer.position import DurablePlace
-from bus.ports import Bus
+from bus.ports import Bus, Record
+from bus.stored import newest_readable
 from schemas.errors import BusUnavailable, ConfigurationError, PositionTaken, RecordGone
 from schemas.ids import PolicyVersion
 from schemas.messages import AnyMessage, JudgeCall, Outcome, Position, Split, Task
@@ -154,6 +155,18 @@ class TestOrderAndFilters:
         [of] = await several(backend, "a")
         await backend.bus.append_bytes(SUBJECTS.trajectories, SUBJECTS.trajectory(of.split, of.episode), b"\xc1 garbage")
         assert await names(run.trajectories(follow=False)) == ["a"]
+
+    async def test_an_end_that_ages_out_is_not_waited_for(
+        self, backend: Backend, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def aged_out_then(bus: Bus, stream: str, subject_filter: str) -> Record | None:
+            newest = await newest_readable(bus, stream, subject_filter)
+            await backend.bus.purge(stream, subject_filter)
+            return newest
+
+        monkeypatch.setattr("bus.consumer.source.newest_readable", aged_out_then)
+        await several(backend, "a", "b", "c")
+        assert await names(run.trajectories(follow=False)) == []
 
     async def test_a_stream_that_is_closed_has_ended(self, backend: Backend, run: Run) -> None:
         await several(backend, "a")

@@ -29,7 +29,7 @@ from bus.codec import encode
 from bus.memory import MemoryBus
 from bus.ports import Lease, Record, StoredBytes
 from bus.subjects import Subjects
-from ops.archive import archiver, disk_room, following, screenshots, tables
+from ops.archive import archiver, disk_room, following, screenshots, stream_source, tables
 from ops.archive.archive_source import ArchiveSource
 from ops.archive.archiver import Archived
 from ops.archive.episodes import StoredRecord
@@ -524,6 +524,41 @@ async def test_a_part_that_is_gone_is_found(tmp_path: Path, parts: str, lost: st
     part.unlink()
     part.with_name(part.name + ".sha256").unlink()
     assert verify(folder).damaged == [f"{folder.path / parts}: sequences {lost} in no part and in no gap"]
+
+
+async def test_a_stream_is_read_to_an_end_that_ages_out_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_source, "_PAGE", 1)
+    bus = await filled(3)
+    found = list[int]()
+    with anyio.fail_after(HANGS_S):
+        async for record in records_to_the_end(bus, SUBJECTS.trajectories, SUBJECTS.everything("trajectory")):
+            found.append(record.seq)
+            await bus.purge(SUBJECTS.trajectories, ">")
+    assert found == [1]
+
+
+async def test_what_ages_out_behind_the_last_record_is_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = await filled(3)
+    tail = bus.tail
+
+    @asynccontextmanager
+    async def aging(stream: str, subject_filter: str, **where: Any) -> AsyncIterator[AsyncIterator[Record]]:
+        async with tail(stream, subject_filter, **where) as records:
+
+            async def first_alone() -> AsyncIterator[Record]:
+                yield await anext(records)
+                await bus.purge(stream, subject_filter)
+                async for record in records:
+                    yield record
+
+            yield first_alone()
+
+    monkeypatch.setattr(bus, "tail", aging)
+    with anyio.fail_after(HANGS_S):
+        folder = await world.archive(bus, SUBJECTS, tmp_path / "archive")
+    assert [(part.first_seq, part.last_seq) for part in folder.trajectories.parts()] == [(1, 1)]
+    gaps = {gap.stream: (gap.first_seq, gap.last_seq) for gap in folder.gaps()}
+    assert gaps == {SUBJECTS.trajectories: (2, 3), SUBJECTS.judged: (2, 4)}
 
 
 async def test_a_stream_that_begins_again_under_the_archiver_stops_it(tmp_path: Path) -> None:

@@ -7,15 +7,19 @@ import pytest
 import structlog
 from nats.aio.msg import Msg
 
+from bus.codec import encode
 from bus.jetstream.append import Appender
 from bus.jetstream.calls import NoAnswer
 from bus.jetstream.link import Link
 from bus.jetstream.read import Reader
 from bus.jetstream.retrying import RetryLimits
 from bus.jetstream.streams import Streams
-from bus.jetstream.tail import Tail
+from bus.jetstream.tail import End, Tail
 from bus.ports import Expect, StoredBytes
+from bus.subjects import Subjects
 from schemas.errors import ChainConflict
+from schemas.ids import PolicyVersion
+from tests.builders import RUN, checkpoint
 
 pytestmark = [pytest.mark.anyio]
 CONFLICT = msgspec.json.encode({"error": {"code": 400, "err_code": 10164, "description": "wrong last sequence"}})
@@ -84,3 +88,25 @@ async def test_a_leader_that_catches_up_is_not_a_stream_that_lost_its_end(ends: 
     with structlog.testing.capture_logs() as entries:
         assert not await tail._turn_page()
     assert ("stream_lost_its_end" in [entry["event"] for entry in entries]) is lost
+
+
+class Showing:
+    """Pages of a replica that shows its one record at the third look."""
+
+    def __init__(self) -> None:
+        subject = Subjects(RUN).checkpoint(PolicyVersion(1))
+        self.stored = StoredBytes("S", subject, 1, 0.0, encode(checkpoint(1)))
+        self.num_looks = 0
+
+    async def page(self, *_: object, after_seq: int, since_s: float | None) -> list[StoredBytes]:
+        self.num_looks += 1
+        return [self.stored] if self.num_looks >= 3 else []
+
+    async def standing(self) -> StoredBytes:
+        return self.stored
+
+
+async def test_an_end_that_a_replica_does_not_show_yet_is_waited_for() -> None:
+    reader = Showing()
+    tail = Tail(cast("Link", Refusing()), cast("Reader", reader), "S", "s", poll_s=0.0, end=End(1, reader.standing))
+    assert [record.seq async for record in tail] == [1]
