@@ -12,7 +12,6 @@ from typing import Generic, Literal, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from bus.background import first_of
 from bus.consumer.item import Item
@@ -20,6 +19,7 @@ from bus.consumer.position import DurablePlace
 from bus.consumer.source import Source
 from bus.consumer.start import Start, moment, tail_start
 from bus.evidence import Evidence
+from bus.handoff import Handoff
 from bus.ports import Record
 from schemas.errors import MillraceError, RecordGone
 from schemas.messages import AnyMessage, Screenshot
@@ -66,7 +66,8 @@ class Stream(Generic[M]):
         self._state: Literal["new", "open", "closed"] = "new"
         self._failure: MillraceError | None = None
         self._scope = anyio.CancelScope()
-        self._receive: MemoryObjectReceiveStream[Record] | None = None
+        self._read_ahead = Handoff[Record]()
+        self._room = anyio.Semaphore(_READ_AHEAD)
 
     async def __aenter__(self) -> "Stream[M]":
         await self._open()
@@ -116,31 +117,27 @@ class Stream(Generic[M]):
         """Ends reading, and stores the place of a durable reader. May be repeated."""
         was_open, self._state = self._state == "open", "closed"
         self._scope.cancel()
-        if self._receive is not None:
-            self._receive.close()
         if was_open and self._place is not None and self._failure is None:
             await self._place.close()
 
     async def _open(self) -> None:
         if self._state != "new":
             return
-        send, self._receive = anyio.create_memory_object_stream[Record](_READ_AHEAD)
         try:
-            await self._group.start(self._serve, send)
+            await self._group.start(self._serve)
         except BaseException:
             await self.aclose()
             raise
         self._state = "open"
 
     async def _receive_one(self) -> Record:
-        assert self._receive is not None
         try:
-            return await self._receive.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            record = await anext(self._read_ahead)
+        except (StopAsyncIteration, MillraceError):
             await self.aclose()
-            if self._failure is not None:
-                raise self._failure from None
-            raise StopAsyncIteration from None
+            raise
+        self._room.release()
+        return record
 
     def _leave(self, record: Record | None) -> None:
         if record is not None and self._place is not None:
@@ -154,20 +151,21 @@ class Stream(Generic[M]):
         except RecordGone:
             return None  # `Item.screenshots` says so to whoever asks
 
-    async def _serve(
-        self, send: MemoryObjectSendStream[Record], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def _serve(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Errors before `started` reach the caller of `_open`, later ones the caller of `__anext__`."""
-        with self._scope:
-            async with send, AsyncExitStack() as stack:
-                bus = self._evidence.bus
-                sources = [source for source in await self._begun() if source.end_seq != 0]
-                tails = [await stack.enter_async_context(source.tail(bus)) for source in sources]
-                task_status.started()
-                try:
-                    await self._read(tails, send)
-                except* MillraceError as errors:
-                    self._failure = first_of(errors)
+        try:
+            with self._scope:
+                async with AsyncExitStack() as stack:
+                    bus = self._evidence.bus
+                    sources = [source for source in await self._begun() if source.end_seq != 0]
+                    tails = [await stack.enter_async_context(source.tail(bus)) for source in sources]
+                    task_status.started()
+                    try:
+                        await self._read(tails)
+                    except* MillraceError as errors:
+                        self._failure = first_of(errors)
+        finally:
+            self._read_ahead.fail(self._failure or StopAsyncIteration())
 
     async def _begun(self) -> list[Source]:
         """The sources with their start, and with their end where one is wanted."""
@@ -178,16 +176,16 @@ class Stream(Generic[M]):
             sources = [replace(source, start=tail_start(self._start)) for source in self._sources]
         return sources if self._follow else [await source.until_now(self._evidence.bus) for source in sources]
 
-    async def _read(self, tails: Sequence[AsyncIterator[Record]], send: MemoryObjectSendStream[Record]) -> None:
+    async def _read(self, tails: Sequence[AsyncIterator[Record]]) -> None:
         async with anyio.create_task_group() as group:
             if self._place is not None:
                 group.start_soon(self._place.keep)
             async with anyio.create_task_group() as pumps:
                 for tail in tails:
-                    pumps.start_soon(_pump, tail, send)
+                    pumps.start_soon(self._pump, tail)
             group.cancel_scope.cancel()
 
-
-async def _pump(tail: AsyncIterator[Record], send: MemoryObjectSendStream[Record]) -> None:
-    async for record in tail:
-        await send.send(record)
+    async def _pump(self, tail: AsyncIterator[Record]) -> None:
+        async for record in tail:
+            await self._room.acquire()
+            self._read_ahead.put(record)
