@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -32,12 +33,10 @@ class AwayBus(MemoryBus):
         return self.num_times % 2 == 1
 
     @asynccontextmanager
-    async def tail(
-        self, stream: str, subject_filter: str, *, after_seq: int = 0, since_s: float | None = None, only_new: bool = False
-    ) -> AsyncIterator[AsyncIterator[Record]]:
+    async def tail(self, stream: str, subject_filter: str, **where: Any) -> AsyncIterator[AsyncIterator[Record]]:
         if self.away():
             raise BusUnavailable("it cannot be opened")
-        async with super().tail(stream, subject_filter, after_seq=after_seq, since_s=since_s, only_new=only_new) as records:
+        async with super().tail(stream, subject_filter, **where) as records:
             yield AwayTail(self, records)
 
 
