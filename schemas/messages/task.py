@@ -67,7 +67,8 @@ class Task(Message, frozen=True, tag="task/1"):
     index: Count
     """Position in the feeder's schedule of this split, from 0; the feeder resumes behind the highest."""
     policy_version: Version
-    """Version that admission counted from: the oldest that policies served; where none did, the newest announced."""
+    """Of a held-out episode, its round's. Else the version that admission counted from: the oldest that policies served; where
+    none did, the newest announced."""
     instruction: str
     website: str
     """Where the episode starts: a URL, or `suite:page?query` for a page that the browser worker serves itself."""

@@ -227,6 +227,22 @@ async def test_admission_counts_from_what_is_served(bus: MemoryBus) -> None:
         await until(bus, SUBJECTS.tasks, 8)
 
 
+async def test_episodes_of_a_round_carry_its_version_though_policies_are_further(bus: MemoryBus) -> None:
+    world = World(bus)
+    await world.publish(3)
+    config = FeederConfig(num_iterations=4, eval_every=1, evaluate_first=False)
+    versions = {}
+    async with (
+        background(feeder(bus, config).run),
+        bus.tail(SUBJECTS.tasks, SUBJECTS.everything("task", Split.EVAL.value)) as records,
+    ):
+        for _ in range(6):
+            task = (await anext(records)).message
+            assert isinstance(task, Task)
+            versions[task.group] = task.policy_version
+    assert versions == {f"eval-r{version:04d}-e{index}": version for version in (1, 2, 3) for index in (0, 1)}
+
+
 async def test_no_more_than_max_concurrent_run_at_once(bus: MemoryBus) -> None:
     await World(bus).publish(0)
     async with background(feeder(bus, FeederConfig(max_concurrent=3)).run):

@@ -229,7 +229,7 @@ class Feeder:
         for begun in rounds.to_admit():
             slots = evaluation_slots(self._test_tasks, self._env, begun.version)
             for first in range(begun.num_admitted, begun.num_episodes, _ADMIT_AT_ONCE):
-                tasks = [self._task(slot, Split.EVAL) for slot in slots[first : first + _ADMIT_AT_ONCE]]
+                tasks = [self._task(slot, Split.EVAL, begun.version) for slot in slots[first : first + _ADMIT_AT_ONCE]]
                 rounds.admit(begun.version, [task.episode for task in tasks])
                 await self._admit(tasks)
         for complete in rounds.complete():
@@ -248,7 +248,7 @@ class Feeder:
             slots = self._plan.take(count, blocked=left_out.blocks)
             if not slots:
                 break
-            tasks = [self._task(slot, Split.TRAIN) for slot in slots]
+            tasks = [self._task(slot, Split.TRAIN, version) for slot in slots]
             self._state.admit(task.episode for task in tasks)
             await self._admit(tasks)
         note = left_out.sentence() if allowed > 0 and left_out.everything else self._plan.note(version)
@@ -262,14 +262,14 @@ class Feeder:
             for task in tasks:
                 group.start_soon(self._admitter.admit, task)
 
-    def _task(self, slot: Slot, split: Split) -> Task:
+    def _task(self, slot: Slot, split: Split, version: int) -> Task:
         return task_of(
             slot,
             run=self._subjects.run,
             split=split,
             env=self._env,
             feeder=self._config,
-            version=PolicyVersion(self._state.admitting_version(anyio.current_time())),
+            version=PolicyVersion(version),
         )
 
     async def _cancel_stragglers(self) -> None:

@@ -14,7 +14,7 @@ class Staleness:
     spans: Counter[int] = field(default_factory=Counter)
     """Episodes by newest minus oldest version that sampled them: more than 0, and weights changed under way."""
     lags: Counter[int] = field(default_factory=Counter)
-    """Episodes by version of the last step minus the newest version when they were admitted."""
+    """Episodes by version of the last step minus the newest when they were admitted; of a held-out one, minus its round."""
 
     def add(self, one: ReportedEpisode) -> None:
         versions = one.trajectory.versions
