@@ -9,8 +9,8 @@ from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler, LossScaler
 from trainer.engine.loss_scale import LossScale
 
 
-def optimizer(*, scale: float = 2.0**6, static: bool = False) -> Any:
-    dynamic = DynamicLossScaler(scale, scale_window=1000, min_scale=1, delayed_shift=1, consecutive_hysteresis=False)
+def optimizer(*, scale: float = 2.0**6, static: bool = False, hysteresis: int = 1) -> Any:
+    dynamic = DynamicLossScaler(scale, scale_window=1000, min_scale=1, delayed_shift=hysteresis, consecutive_hysteresis=False)
     return SimpleNamespace(loss_scaler=LossScaler(scale) if static else dynamic, overflow=False)
 
 
@@ -41,6 +41,14 @@ def test_what_overflows_is_made_again_with_half_the_scale() -> None:
     assert scale.step(steps) == 16.0
     assert steps.scales == [64.0, 32.0, 16.0]
     assert scale.step(steps) == 16.0, "the next begins where this one ended"
+
+
+def test_every_overflow_lowers_the_scale_whatever_hysteresis_a_file_or_a_checkpoint_names() -> None:
+    made = optimizer(hysteresis=2)
+    scale, steps = LossScale(made), Steps(made, finite_up_to=20.0)
+    scale.restore((64.0, 3.0, 1.0, 2.0))
+    assert scale.step(steps) == 16.0
+    assert steps.scales == [64.0, 32.0, 16.0]
 
 
 def test_what_is_finite_at_no_scale_is_left_out_and_leaves_the_scale() -> None:

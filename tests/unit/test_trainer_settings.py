@@ -90,7 +90,7 @@ def test_fp16_is_for_policies_too(tmp_path: Path) -> None:
         engine_settings(load_config("update_online", [named]))
     found = engine_settings(load_config("update_online", [named, "policy_config.dtype=float16"])).deepspeed
     assert found.dtype == "float16"
-    assert found.completed(AlgorithmConfig())["fp16"] == {"enabled": True, "hysteresis": 1}
+    assert found.completed(AlgorithmConfig())["fp16"] == {"enabled": True}
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class DeepSpeedConfig:
         """What DeepSpeed gets. Accumulation is steered by the engine, so that a step may hold any number of micro-batches."""
         return {
             **_UNTIMED,
-            **self._scaled(),
+            **self.settings,
             "train_micro_batch_size_per_gpu": algorithm.per_device_train_batch_size,
             "gradient_accumulation_steps": 1,
             "gradient_clipping": algorithm.max_grad_norm,
@@ -59,11 +59,6 @@ class DeepSpeedConfig:
             "zero_force_ds_cpu_optimizer": False,
             "steps_per_print": 2**31,
         }
-
-    def _scaled(self) -> dict[str, Any]:
-        """In fp16 every overflow lowers the scale: a step that is made again shall differ."""
-        given = self.settings.get("fp16", {})
-        return {**self.settings, "fp16": {"hysteresis": 1, **given}} if given else self.settings
 
     def frozen(self) -> dict[str, Any]:
         """What DeepSpeed gets for a model that is sharded and never trained."""

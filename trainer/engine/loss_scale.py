@@ -15,7 +15,10 @@ _STATE = ("cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis")
 
 
 class LossScale:
-    """Of one DeepSpeed optimizer; in other precisions, and where the file names a fixed scale, there is nothing to do."""
+    """Of one DeepSpeed optimizer; in other precisions, and where the file names a fixed scale, there is nothing to do.
+
+    Every overflow lowers the scale, whatever hysteresis the file names: a step that is made again shall differ.
+    """
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer
@@ -23,6 +26,7 @@ class LossScale:
         self._is_dynamic = bool(self._scaler.dynamic)
         if self._is_dynamic:
             self._scaler.raise_error_at_min_scale = False
+            self._scaler.delayed_shift = 1
 
     @property
     def state(self) -> tuple[float, ...]:

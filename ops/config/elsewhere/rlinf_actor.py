@@ -197,9 +197,10 @@ _OPTIMIZER: tuple[Row, ...] = (
     ),
     *nothing(under(_O[:-1], "bf16 fp16"), "`actor.model.precision` counts"),
     *nothing(
-        under(_O[:-1], "loss_scale initial_loss_scale min_loss_scale loss_scale_window hysteresis"),
-        "the fp16 part of a DeepSpeed file of your own may say so (loss_scale_window, hysteresis)",
+        under(_O[:-1], "loss_scale initial_loss_scale min_loss_scale loss_scale_window"),
+        "the fp16 part of a DeepSpeed file of your own may say so (loss_scale_window)",
     ),
+    *nothing(_O + "hysteresis", "every overflow of fp16 lowers the scale"),
     *nothing(
         under(
             _O[:-1],
