@@ -12,7 +12,6 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from itertools import count
 from pathlib import Path
 
 import anyio
@@ -39,7 +38,8 @@ def sentence(judged: Judgement) -> str:
 
 async def send(url: str, text: str) -> None:
     """Returns when the chat has it. Ends the program where the chat says that it never takes it."""
-    for tries in count():
+    pause_s = 1.0
+    while True:
         try:
             await anyio.to_thread.run_sync(post, url, text)
         except urllib.error.HTTPError as refusal:
@@ -51,7 +51,8 @@ async def send(url: str, text: str) -> None:
         else:
             return
         print(f"the chat does not take it ({reason}): once more", file=sys.stderr, flush=True)
-        await anyio.sleep(min(2.0**tries, _LONGEST_PAUSE_S))
+        await anyio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def post(url: str, text: str) -> None:

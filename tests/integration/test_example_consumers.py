@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from bus.jetstream import JetStreamBus
+from examples import chat_webhook
 from schemas.messages import Outcome
 from tests.builders import task
 from tests.deadlines import HANGS_S
@@ -93,6 +94,22 @@ async def test_a_chat_is_told_of_every_episode_once_though_it_fails_and_the_cons
             with example(*arguments, "--no-follow", CHAT_WEBHOOK=chat.url) as process:
                 assert (await ended(process))[0] == 0
             assert chat.texts[told_before:] == [text("e", "success", "1")]
+
+
+async def test_a_chat_that_is_away_for_a_day_is_still_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    def post(url: str, text: str) -> None:
+        if len(pauses) < 1_100:
+            raise ConnectionRefusedError
+
+    async def sleep(pause_s: float) -> None:
+        pauses.append(pause_s)
+
+    monkeypatch.setattr(chat_webhook, "post", post)
+    monkeypatch.setattr(anyio, "sleep", sleep)
+    await chat_webhook.send("https://chat.example.org", "text")
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, *[60.0] * 1_094]
 
 
 async def test_a_database_has_every_episode_once_though_its_writer_is_killed(tmp_path: Path) -> None:
