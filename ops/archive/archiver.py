@@ -109,13 +109,13 @@ class Archiver:
             clock=self.clock,
             wall_clock=self.wall_clock,
         )
-        results_s = self.bus_config.results_max_age_s
+        chains_s, results_s = self.bus_config.episodes_max_age_s or math.inf, self.bus_config.results_max_age_s or math.inf
         episodes = build(
             stream=subjects.trajectories,
             subject_filter=subjects.everything("trajectory"),
             parts=self.folder.trajectories,
             keeper=EpisodeKeeper(self.bus, subjects, screenshots),
-            warn_age_s=_WARN_SHARE * min(self.bus_config.episodes_max_age_s, results_s),
+            warn_age_s=_WARN_SHARE * min(chains_s, results_s),
         )
         judgements = build(
             stream=subjects.judged,

@@ -319,6 +319,16 @@ async def test_a_late_archiver_warns(tmp_path: Path) -> None:
     assert [log["stream"] for log in logs if log["event"] == "archiver_late"] == [SUBJECTS.trajectories]
 
 
+@pytest.mark.parametrize(("results_s", "age_s", "late"), [(0, 3600, set()), (10, 9, {SUBJECTS.trajectories, SUBJECTS.judged})])
+async def test_an_archiver_warns_of_what_ages_out_alone(tmp_path: Path, results_s: int, age_s: float, late: set[str]) -> None:
+    bus, folder = await filled(2), ArchiveFolder(tmp_path / "archive")
+    ages = BusConfig(episodes_max_age_s=0, results_max_age_s=results_s)
+    archiver = replace(world.archiver(bus, SUBJECTS, folder), bus_config=ages, wall_clock=lambda: time.time() + age_s)
+    with folder.writing(SUBJECTS.run, ""), structlog.testing.capture_logs() as logs:
+        await archiver.run(once=True)
+    assert {log["stream"] for log in logs if log["event"] == "archiver_late"} == late
+
+
 async def test_a_part_is_written_when_its_time_is_over(tmp_path: Path) -> None:
     bus, folder = await filled(2), ArchiveFolder(tmp_path / "archive")
     num_judged, written = await bus.last_seq(SUBJECTS.judged), anyio.Event()
