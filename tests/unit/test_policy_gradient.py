@@ -142,6 +142,15 @@ async def test_the_last_pass_closes_groups_with_what_there_is(tmp_path: Path) ->
     assert (second["groups"], second["groups_carried_members"], second["episodes"]) == (2, 0, 4)
 
 
+async def test_staleness_of_stored_episodes_is_not_reported(tmp_path: Path) -> None:
+    bus, recorder = await played((1.0, 0.0), (1.0, 0.0)), Recorder()
+    rloo = ObjectiveConfig(adv_estimator="rloo", loss_type="clipped", group_size=2)
+    await train(bus, tmp_path, recorder, rloo, num_iterations=2, batch=2, algorithm=KEEPS_UNCHANGED, num_stored=4)
+    rows = metrics(tmp_path)
+    assert [row["episodes"] for row in rows] == [2, 2]
+    assert not [name for row in rows for name in row if name.startswith("trained_staleness")]
+
+
 async def test_remax_learns_from_all_but_the_greedy_episode(tmp_path: Path) -> None:
     bus, recorder = await played((1.0, 0.0, 0.25), greedy=2), Recorder()
     remax = ObjectiveConfig(adv_estimator="remax", loss_type="clipped", group_size=2)

@@ -93,8 +93,15 @@ class PolicyGradient:
         waiting = {member.episode for member in self._groups.carried}
         self._steps = {episode: found for episode, found in self._steps.items() if episode in waiting}
         self._episodes = episodes_of(intended.groups, steps)
-        metrics = _metrics(intended, self._episodes, steps, version)
+        metrics = _metrics(intended, self._episodes, steps) | self._ages(intended, version)
         return metrics | {"groups": float(len(complete)), "groups_carried_members": float(len(waiting))}
+
+    def _ages(self, intended: Intended, version: PolicyVersion) -> dict[str, float]:
+        """Without a bound on staleness the members' versions are another run's, and say nothing of it."""
+        if self._rules.staleness_bound is None:
+            return {}
+        ages = Counter(staleness(member, version) for member in intended.trained)
+        return {f"trained_staleness_{age}": float(count) for age, count in sorted(ages.items())}
 
     async def _forget_spent(self, groups: Sequence[Group]) -> None:
         """Of the successes that these groups would be given, those without a step that can be trained on, as when all have
@@ -215,11 +222,8 @@ def _still_there(episode: Episode, needed: Sequence[ByStep]) -> Episode:
     return replace(episode, steps=kept)
 
 
-def _metrics(
-    intended: Intended, episodes: Sequence[Episode], steps: Mapping[EpisodeId, EpisodeSteps], version: int
-) -> dict[str, float]:
+def _metrics(intended: Intended, episodes: Sequence[Episode], steps: Mapping[EpisodeId, EpisodeSteps]) -> dict[str, float]:
     rewards = [member.reward for member in intended.trained if member.reward is not None]
-    ages = Counter(staleness(member, version) for member in intended.trained)
     left_out: Counter[str] = Counter()
     for found in steps.values():
         left_out.update({reason.value: count for reason, count in found.left_out.items()})
@@ -239,7 +243,6 @@ def _metrics(
         "trained_steps_per_episode": sum(len(episode.steps) for episode in episodes) / num_episodes,
         "trained_tokens_per_episode": sum(sum(episode.steps.values()) for episode in episodes) / num_episodes,
     }
-    metrics |= {f"trained_staleness_{age}": float(count) for age, count in sorted(ages.items())}
     return metrics | {f"left_out_{reason}": float(count) for reason, count in left_out.items() if count}
 
 
