@@ -12,11 +12,12 @@ from pathlib import Path
 from bus.codec import decode
 from ops.archive.durable import make_folder, sync_all, write_whole
 from ops.archive.episodes import StoredRecord
+from ops.console.media_types import SUFFIXES
 from schemas.errors import ArchiveDamaged, MessageCorrupt
 from schemas.messages import NetworkRecord, Observation, Screenshot
 
 _HAR = "application/har+gzip"
-_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", _HAR: "har.gz"}
+_SUFFIXES = {**SUFFIXES, _HAR: "har.gz"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class CutRecord:
     sha256: str
     """Of the whole message, screenshot included."""
     screenshot: str | None = None
-    """`<sha256>.<jpg|png|har.gz>`: the screenshot's file name; None: the message is whole."""
+    """`<sha256>.<suffix>`: the screenshot's file name; None: the message is whole."""
     screenshot_at: int | None = None
     """Offset in the message at which the screenshot's bytes belong."""
 

@@ -7,11 +7,10 @@ import anyio
 import msgspec
 
 from bus import Item
+from ops.console.media_types import SUFFIXES
 from schemas.errors import RecordGone
 from schemas.ids import subject_token
 from schemas.messages import AnyMessage, Judgement, Observation, Screenshot, StepRequest, Trajectory
-
-_SUFFIXES = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp"}
 
 
 async def line(item: Item[AnyMessage], folder: anyio.Path | None) -> dict[str, Any]:
@@ -69,6 +68,6 @@ def _named(message: AnyMessage, screenshots: tuple[Screenshot, ...]) -> dict[str
     # Of a message anybody may have written: an episode's name that leads out of the folder is refused.
     episode = subject_token(message.episode, what="episode")
     return {
-        f"{episode}/{message.attempt}-{step}.{_SUFFIXES.get(screenshot.media_type, 'bin')}": screenshot
+        f"{episode}/{message.attempt}-{step}.{SUFFIXES.get(screenshot.media_type, 'bin')}": screenshot
         for step, screenshot in zip(steps, screenshots, strict=True)
     }

@@ -7,12 +7,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ops.console.media_types import SUFFIXES
 from schemas.errors import ConfigurationError, MessageCorrupt, MillraceError, RecordGone
 from schemas.ids import EpisodeId, subject_token
 from schemas.messages import NetworkRecord, Observation, Screenshot, StepRequest
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-_SCREENSHOT_TYPES = ("image/jpeg", "image/png")
 _FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
@@ -31,7 +31,7 @@ def json_answer(value: object, headers: dict[str, str] | None = None) -> Respons
 
 def screenshot_answer(screenshot: Screenshot) -> Response:
     """Under an address that names its content. Raises `RecordGone` for what is no screenshot."""
-    if screenshot.media_type not in _SCREENSHOT_TYPES:
+    if screenshot.media_type not in SUFFIXES:
         raise RecordGone(f"A screenshot of type {screenshot.media_type} cannot be shown.")
     return Response(screenshot.data, media_type=screenshot.media_type, headers=_FOREVER)
 

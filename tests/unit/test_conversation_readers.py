@@ -14,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from ops.archive.screenshots import screenshot_name
 from ops.commands.conversation_arguments import FORMATS
 from ops.sft.conversation import About, Conversation
 from ops.sft.findings import BadRecord, Findings
 from ops.sft.formats import ReadingOptions, reader_of
 from ops.sft.formats.openwebrl import is_row
 from ops.sft.images import screenshot_of
+from ops.web.answers import screenshot_answer
 from schemas.errors import ConfigurationError
 from schemas.messages import Screenshot
 from tests.support.sft.conversations import CLICK, call, data_url, episode, image_part, png, raw_rows, write_lines
@@ -212,6 +214,16 @@ def test_images_of_other_formats_are_named(tmp_path: Path, kind: str) -> None:
     part = {"type": "image_url", "image_url": {"url": data_url(encoded.getvalue())}}
     _, findings = read(write_lines(tmp_path / "a.jsonl", [{"messages": [{"role": "user", "content": [part]}]}]))
     assert "cannot be opened as an image (PNG, JPEG, WEBP, GIF, BMP)" in findings.problems[0].what
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
+def test_images_of_its_formats_are_shown_and_archived_as_what_they_are(kind: str) -> None:
+    encoded = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(encoded, kind)
+    screenshot = screenshot_of(encoded.getvalue(), "it")
+    answer = screenshot_answer(screenshot)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, f"image/{kind.lower()}")
+    assert screenshot_name(screenshot).endswith(f".{kind.lower().replace('jpeg', 'jpg')}")
 
 
 def test_an_error_of_a_decoder_is_a_bad_record(monkeypatch: pytest.MonkeyPatch) -> None:
