@@ -4,21 +4,32 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 import pytest
 from msgspec import structs
 
 from bus.memory import MemoryBus
+from ops.simulation.training import SimulatedBuilder
 from schemas.bus_config import BusConfig
+from schemas.ids import PolicyVersion
+from schemas.messages import Judgement
 from schemas.objective_config import ObjectiveConfig
+from tests.builders import judgement
 from tests.support.training.learning_world import Recorder, play_random, train
 from tests.support.training.trainer_world import SUBJECTS, judge, member_task
 from tests.unit.test_groups import member, names
 from tests.unit.test_policy_gradient import KEEPS_UNCHANGED, episodes
+from trainer.collapse import GuardMemory
+from trainer.episodes.consumption import plan_batch
+from trainer.episodes.episode_steps import StepRules, StepStore
 from trainer.episodes.groups import Group, Member, intend
+from trainer.episodes.intake import Judged
 from trainer.episodes.success_replay import SuccessReplay
-from trainer.versions.checkpoints import read_trainer_state
+from trainer.learners.parts import LearningRules, Parts
+from trainer.learners.policy_gradient import PolicyGradient
+from trainer.truncation import Truncation
+from trainer.versions.checkpoints import TrainerState, read_trainer_state
 
 GRPO = ObjectiveConfig(adv_estimator="grpo", loss_type="clipped", group_size=2, dynamic_sampling="drop", success_replay=2)
 
@@ -61,6 +72,47 @@ def test_a_replayed_success_is_never_too_old_and_makes_its_group_vary() -> None:
     group = Group((member(0, 2, 0.0, version=9), member(0, 3, 0.0, version=9), old))
     (kept,) = intend([group], GRPO, version=9, bound=1).groups
     assert kept == group
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("kept", "fresh", "left"),
+    [(4, ((5, 0.0), (5, 0.0)), []), (2, ((4, 1.0), (5, 0.0)), [2])],
+    ids=["kept before the return", "judged after it"],
+)
+async def test_a_success_that_a_discarded_version_played_is_none(
+    kept: int, fresh: tuple[tuple[int, float], ...], left: list[int]
+) -> None:
+    bus, draw = MemoryBus(SUBJECTS), random.Random(0)
+
+    async def judged(index: int, version: int, reward: float) -> Judgement:
+        return judgement(await play_random(bus, member_task(0, index), draw, version=version), reward)
+
+    state = TrainerState(
+        version=5,
+        num_trajectories=0,
+        num_updates=0,
+        successes=(Member.of(await judged(0, kept, 1.0)),),
+        guard=GuardMemory(discarded=((3, 4),)),
+    )
+    rules = StepRules.of(KEEPS_UNCHANGED, GRPO, stored=False)
+    store = StepStore(bus, SUBJECTS, SimulatedBuilder(), cache_bytes=1 << 20, rules=rules)
+    unused = cast(Any, None)
+    learner = PolicyGradient(
+        Parts(engine=unused, store=store, updates=unused, readings=unused),
+        state,
+        objective=GRPO,
+        rules=LearningRules(seed=0, batch_size=2, staleness_bound=1, truncation=Truncation(), max_new_tokens=8),
+    )
+    is_last = learner.begin()
+    batch = [Judged(index, await judged(index, *each)) for index, each in enumerate(fresh, start=1)]
+    for item in batch:
+        is_last(item.judgement)
+        item.ready.set()
+    plan = plan_batch([item.judgement for item in batch], version=5, bound=1)
+    found = await learner.take_in(batch, plan, PolicyVersion(5), ends_pass=False)
+    assert (found["groups_dropped"], found["episodes"]) == (kept == 4, 0)
+    assert [one.versions[0] for one in learner.remember(state).successes] == left
 
 
 @pytest.mark.anyio

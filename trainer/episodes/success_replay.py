@@ -4,7 +4,7 @@ What it gives is a function of the judgements in their order, less what it was t
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import structs
 
@@ -15,9 +15,13 @@ from trainer.episodes.groups import Group, Member
 class SuccessReplay:
     """The newest successful episode of each of the latest `size` tasks that were solved."""
 
-    def __init__(self, size: int, kept: Iterable[Member] = ()) -> None:
-        """`size` 0: nothing is kept, and groups stay as they are. `kept`: what another object called so."""
+    def __init__(
+        self, size: int, kept: Iterable[Member] = (), *, plays_for: Callable[[Member], bool] = lambda _: True
+    ) -> None:
+        """`size` 0: nothing is kept, and groups stay as they are. `kept`: what another object called so. `plays_for`: False
+        for members that must not be trained on."""
         self._size = size
+        self._plays_for = plays_for
         self._by_task: OrderedDict[TaskId, Member] = OrderedDict()
         for member in kept:
             self._keep(member)
@@ -50,6 +54,8 @@ class SuccessReplay:
         return Group((*group.members, structs.replace(earlier, replayed=True))) if earlier is not None else group
 
     def _keep(self, member: Member) -> None:
+        if not self._plays_for(member):
+            return
         self._by_task[member.task] = member
         self._by_task.move_to_end(member.task)
         while len(self._by_task) > self._size:

@@ -51,7 +51,7 @@ class PolicyGradient:
         """Tokens whose advantage is 0 have a gradient too."""
         self._anchors = AnchorReader(parts.readings, parts.engine, rules.truncation, proximal=needs_proximal(objective))
         self._groups = Groups(num_members(objective), state.carried)
-        self._successes = SuccessReplay(objective.success_replay, state.successes)
+        self._successes = SuccessReplay(objective.success_replay, state.successes, plays_for=self._plays_for)
         self._complete: list[Group] = []
         self._steps: dict[EpisodeId, EpisodeSteps] = {}
         self._episodes: list[Episode] = []
