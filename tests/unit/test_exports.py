@@ -109,6 +109,8 @@ async def test_whose_judgement_counts_has_to_be_said_where_there_are_several(tmp
     given = await source()
     with pytest.raises(ConfigurationError, match="judged under environment, strict-2: choose one with --rubric"):
         await exported(given, tmp_path / "out", "parquet", Selection())
+    with pytest.raises(ConfigurationError, match="by strict there: write --rubric with one of environment, strict-2"):
+        await exported(given, tmp_path / "out", "parquet", Selection(rubric="strict"))
     assert not (tmp_path / "out").exists()
     await exported(given, tmp_path / "out", "parquet", Selection(rubric="strict-2"))
 

@@ -51,12 +51,18 @@ class Selection:
     """None: the only one that there is."""
 
     async def of(self, source: EpisodeSource) -> AsyncIterator[Played]:
-        """Raises `ConfigurationError` when it is not clear which judgement counts."""
+        """Raises `ConfigurationError` when it is not clear which judgement counts, or, behind the last one, when there is none
+        by the rubric that was chosen."""
+        rubrics = set[str]()
         async for episode in source.episodes():
+            rubrics.update(one.rubric for one in episode.judgements)
             if self.split in (None, episode.trajectory.task.split):
                 judgement = self._judgement(episode)
                 if self._is_worth_it(judgement):
                     yield played(episode, judgement)
+        if self.rubric is not None and self.rubric not in rubrics:
+            names = ", ".join(sorted(rubrics)) or "none"
+            raise ConfigurationError(f"nothing is judged by {self.rubric} there: write --rubric with one of {names}")
 
     def _judgement(self, episode: StoredEpisode) -> Judgement | None:
         found: list[StoredJudgement] = [one for one in episode.judgements if self.rubric in (None, one.rubric)]
