@@ -275,6 +275,11 @@ async def test_a_person_labels_one_episode_after_the_other_without_being_told_th
         await expect(page.get_by_role("tab", name="Answer")).to_be_visible()
         assert await page.get_by_role("tab", name="Judge").count() == 0
         assert await page.locator(".about .pill, .attempts, b.reward").count() == 0
+        for tab, shown in (("Task", "steps allowed"), ("Record", "sha256"), ("Answer", "policy version")):
+            await page.get_by_role("tab", name=tab).click()
+            await expect(page.locator(".panel")).to_contain_text(shown)
+            assert "reward" not in await page.locator(".panel").inner_text()
+            assert await page.get_by_role("link", name="Download the whole episode").count() == 0
         await page.keyboard.press("j")
         await expect(page.locator(".position")).to_have_text("step 2 of 5")
         await page.get_by_label("Note").fill("seen “twice”")

@@ -4,7 +4,8 @@ import { facts, h, pill } from "./dom.js";
 import { seconds, versions, words } from "./format.js";
 import { tokenView } from "./tokens.js";
 
-export function answerPanel(detail, step) {
+/** `blind`: without what judges said. */
+export function answerPanel(detail, step, { blind = false } = {}) {
   const { answer } = step;
   if (!answer)
     return h(
@@ -41,7 +42,7 @@ export function answerPanel(detail, step) {
         ["completion tokens", answer.tokens.length || null],
         ["waited", seconds(answer.queued_s)],
         ["generated in", seconds(answer.generated_s)],
-        ["reward of this step", stepReward(detail, step.step)],
+        ["reward of this step", blind ? null : stepReward(detail, step.step)],
       ]),
     ),
   ];

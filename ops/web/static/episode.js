@@ -197,12 +197,12 @@ function drawStage() {
 function drawPanel() {
   const now = detail.steps[step];
   const panels = {
-    answer: () => answerPanel(detail, now),
+    answer: () => answerPanel(detail, now, { blind: labels }),
     prompt: () => promptPanel(detail, now, go),
     judge: () => judgePanel(detail),
     timing: () => timingPanel(detail, step),
-    task: () => taskPanel(detail),
-    record: () => recordPanel(detail, now),
+    task: () => taskPanel(detail, { blind: labels }),
+    record: () => recordPanel(detail, now, { blind: labels }),
   };
   show(panel, now || !PER_STEP.has(tab) || tab === "timing" ? panels[tab]() : h("p", {}, "There is no step."));
 }

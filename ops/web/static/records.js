@@ -37,9 +37,12 @@ function partView(detail, { text, screenshot }) {
   );
 }
 
-export function recordPanel(detail, step) {
+/** `blind`: without the whole episode, whose judgements say what it was worth. */
+export function recordPanel(detail, step, { blind = false } = {}) {
   return [
-    h("p", {}, h("a", { class: "button", href: `${address(detail)}/download` }, "Download the whole episode as JSON")),
+    blind
+      ? null
+      : h("p", {}, h("a", { class: "button", href: `${address(detail)}/download` }, "Download the whole episode as JSON")),
     detail.steps.some((each) => each.page?.screenshot)
       ? h("p", {}, h("a", { class: "button", href: `${address(detail)}/film.webp` }, "Watch it as a film (WebP)"))
       : null,

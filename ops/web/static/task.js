@@ -7,7 +7,8 @@ function keptOut({ site, provider, sign, attempt, egress, elsewhere, lifted }) {
   return `${site}: ${provider}, ${sign} (${where.filter(Boolean).join(", ")})`;
 }
 
-export function taskPanel({ trajectory }) {
+/** `blind`: without the page's own reward. */
+export function taskPanel({ trajectory }, { blind = false } = {}) {
   const { task, final_state: final } = trajectory;
   return [
     h(
@@ -69,7 +70,7 @@ export function taskPanel({ trajectory }) {
         ["outcome", trajectory.outcome],
         ["answer", trajectory.answer],
         ["error", trajectory.error || trajectory.navigation_error],
-        ["reward of the page", trajectory.environment_reward],
+        ["reward of the page", blind ? null : trajectory.environment_reward],
         ["last address", final?.url],
         ["last title", final?.title],
         ["values of its checks", final?.values?.join(" | ")],

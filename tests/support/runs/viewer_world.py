@@ -108,6 +108,7 @@ async def play(bus: Bus, subjects: Subjects, of: Task, actions: Sequence[Action]
         answer=words or "it is brass",
         worker=WorkerId("browser-9"),
         versions=(PolicyVersion(5),) * len(actions),
+        environment_reward=0.5,
         timings=Timings(reset_s=1.0, observe_s=0.5, policy_s=2.0, act_s=0.5, total_s=5.0),
         ended_at=at,
     )
