@@ -204,7 +204,7 @@ def test_only_workers_of_the_run_are_found(cmdline: str, found: str | None) -> N
 def test_a_worker_is_of_the_default_run_only_where_it_names_none(written: str, is_default: bool) -> None:
     cmdline = f"python -P -m ops.cli browser {written} --name b1".split()
 
-    process = role_of(cmdline, "/work", Path("/work/runs/quickstart"), 7)
+    process = role_of(cmdline, "/home/me", Path("/home/me/runs/quickstart"), 7)
 
     assert process == (Found(name="b1", pid=7) if is_default else None)
 
