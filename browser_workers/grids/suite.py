@@ -10,7 +10,7 @@ from browser_workers.grids.level import Level, instruction
 from browser_workers.grids.oracle import GridOracle
 from browser_workers.grids.query import Query
 from browser_workers.site import NOT_FOUND, SiteRequest, SiteResponse
-from browser_workers.suites import UnknownWebsite
+from browser_workers.suites import UnknownWebsite, probe_at
 
 _SCRIPTS = b"<!-- level, grid.css, grid.js -->"
 _LEVELS_KEPT = 256
@@ -37,8 +37,7 @@ class GridSuite:
         url = f"{self._site.origin}/{page}?{self._query(query).text}"
         return Opening(
             url=url,
-            # Another level, or this one with other parameters, is not what was asked for.
-            probe=f"location.href.split('#')[0] === {json.dumps(url)} ? window.millrace : null",
+            probe=probe_at(url, "window.millrace"),
             site=self._site,
             keeps_no_state=True,
             quiet_s=0.0,

@@ -8,6 +8,7 @@ A suite is an adapter from `name:page?query` to an `Opening`, and is made withou
             return Opening(url=f"{ORIGIN}/{page}", site=Documents(ORIGIN, {"/small": SMALL}), probe="window.maze")
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
@@ -27,6 +28,11 @@ class Suite(Protocol):
     def resolve(self, page: str, query: str) -> Opening:
         """Raises `UnknownWebsite` when the suite has no such page."""
         ...
+
+
+def probe_at(url: str, probe: str) -> str:
+    """An `Opening.probe` that is null at every other address: another page, or another seed, is not what was asked for."""
+    return f"location.href.split('#')[0] === {json.dumps(url)} ? {probe} : null"
 
 
 _Class = TypeVar("_Class", bound=Callable[[], Suite])

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from browser_workers.browser import Browser, Opening
 from browser_workers.site import Documents
-from browser_workers.suites import UnknownWebsite, suite
+from browser_workers.suites import UnknownWebsite, probe_at, suite
 
 ORIGIN = "http://demo.millrace.test"
 """Never looked up: the worker answers for it."""
@@ -35,8 +35,7 @@ class DemoSuite:
         url = f"{ORIGIN}/{page}" + (f"?{urlencode(parse_qsl(query, keep_blank_values=True))}" if query else "")
         return Opening(
             url=url,
-            # Another page of the suite, or this one under another seed, is not what was asked for.
-            probe=f"location.href.split('#')[0] === {json.dumps(url)} ? window.millrace : null",
+            probe=probe_at(url, "window.millrace"),
             site=self._site,
             keeps_no_state=True,
             quiet_s=0.0,

@@ -1,12 +1,11 @@
 """`miniwob:<page>?seed=<n>`: pages that draw their problem from the seed and reward it themselves."""
 
-import json
 from collections.abc import Sequence
 from urllib.parse import parse_qsl, urlencode
 
 from browser_workers.browser import Opening
 from browser_workers.site import SiteRequest
-from browser_workers.suites import UnknownWebsite, suite
+from browser_workers.suites import UnknownWebsite, probe_at, suite
 from browser_workers.suites.miniwob.site import ORIGIN, MiniWobSite, installed_files, page_paths
 
 NAME = "miniwob"
@@ -46,8 +45,7 @@ class MiniWobSuite:
         url = f"{ORIGIN}{self._pages[page]}?{_checked(query)}"
         return Opening(
             url=url,
-            # Another page of the suite, or this one under another seed, is not what was asked for.
-            probe=f"location.href.split('#')[0] === {json.dumps(url)} ? window.millrace() : null",
+            probe=probe_at(url, "window.millrace()"),
             site=self._site,
             keeps_no_state=not is_flight,
             quiet_s=_QUIET_S if is_flight or moves else 0.0,
